@@ -126,6 +126,8 @@ func (h *held) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			say(http.StatusUnprocessableEntity, "requests: Invalid value: must be less than or equal to memory limit")
 		} else if strings.Contains(string(set.Spec.Template), "webhook") {
 			say(http.StatusBadRequest, "admission webhook does not support dry run")
+		} else if strings.Contains(string(set.Spec.Template), "policy") {
+			say(http.StatusForbidden, `admission webhook "validation.gatekeeper.sh" denied the request: no`)
 		}
 	case r.Method == http.MethodDelete && body.PropagationPolicy == "Orphan" && body.Preconditions.UID == "of-"+name:
 		if strings.Contains(set, "deletionTimestamp") {
@@ -231,6 +233,7 @@ func TestPrepare(t *testing.T) {
 			"Kubernetes would not take db as it is to be: Kubernetes answers 422: requests: Invalid value"},
 		{"nor the one that is gone back to", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --rollback --template=db={"spec":"9Gi"} db=3`, nil, 1, "would not take db"},
 		{"nor one that is new", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={} --template=db-read={"spec":"9Gi"} db=3 db-read=1`, nil, 1, "would not take db-read"},
+		{"a policy would not", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={"spec":"policy"} db=3`, nil, 1, "denied the request"},
 		{"it cannot be tried", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=40Gi --template=db={"spec":"webhook"} db=3`, grown, 0, "cannot be tried: Kubernetes answers 400"},
 		{"no set is made anew", &held{sets: map[string]string{"db": heldSet("db", "20Gi", 3, byHelm)}, claims: three("20Gi")}, `--size=20Gi --template=db={"spec":"9Gi"} db=3`, nil, 0, "all is prepared"},
 		{"no template", &held{}, "--size=1Gi --template=db db=3", nil, 2, "it is not SET=JSON"},

@@ -57,9 +57,9 @@ type Collation interface {
 
 // A Beginner is a collation of one level of weights, which can tell whether one string begins with another.
 type Beginner interface {
-	// BeginsWith reports whether the weights of s begin with those of head, trailing spaces of both included. The last weight of head may
-	// be the first of several that a character of s has.
-	BeginsWith(s, head []byte) bool
+	// BeginsWith reports whether the weights of s begin with those of head, trailing spaces of both included, and how many bytes of s it has
+	// read. The last weight of head may be the first of several that a character of s has.
+	BeginsWith(s, head []byte) (begins bool, read int)
 }
 
 // maxCollations bounds the ids: MySQL's own are below 1024, user-defined ones

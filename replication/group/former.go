@@ -20,12 +20,15 @@ const (
 	formerName = "former"
 	// formerMax bounds them in bytes.
 	formerMax = 256 << 20
+	// formerTries is how often a full disk is waited for.
+	formerTries = 40
 )
 
 // unproven is what a member had whose log ends before the one begins that came with new data.
 type unproven struct {
 	number, index, begins uint64
 	files                 formerFiles
+	tries                 int    // how often the disk was full
 	kept                  string // which files were kept, or why none
 }
 
@@ -44,7 +47,8 @@ func (p *provisioning) former() func(dir string) error {
 	return func(dir string) error {
 		err := u.files.keep(p.n.opt.FS, path.Join(dir, logDirName))
 		switch {
-		case errors.Is(err, file.ErrNoSpace):
+		case errors.Is(err, file.ErrNoSpace) && u.tries < formerTries: // later what is kept is in the way of what frees the disk
+			u.tries++
 			return err
 		case err != nil:
 			u.kept = fmt.Sprintf("could not be kept: %v", err)

@@ -205,6 +205,8 @@ func TestRevoked(t *testing.T) {
 		{"a new one beside it", join(ca.Revoke(before), ca.Revoke(later, bad)), true, false},
 		{"an older one behind it", join(ca.Revoke(later, bad), ca.Revoke(later)), true, false},
 		{"another authority's", other.Revoke(later, good), false, false},
+		{"one of users", ca.RevokeSome(later, []byte{0x30, 3, 0x81, 1, 0xff}, bad), true, false},
+		{"one with a place", ca.RevokeSome(later, []byte{0x30, 9, 0xa0, 7, 0xa0, 5, 0x86, 3, 'u', ':', 'x'}, bad), true, false},
 		{"both authorities'", join(other.Revoke(later, good), ca.Revoke(later, bad)), true, false},
 	} {
 		s, err := OpenTLS(TLSOptions{Name: "localhost", CAFile: authtest.File(t, filepath.Join(dir, "ca"), ca.PEM()),
@@ -221,7 +223,8 @@ func TestRevoked(t *testing.T) {
 			t.Errorf("%s: without a certificate: %v", c.what, err)
 		}
 	}
-	for _, text := range []string{"", string(ca.PEM()), string(ca.Revoke(later)[:50]), string(ca.RevokeSome(later))} {
+	for _, text := range []string{"", string(ca.PEM()), string(ca.Revoke(later)[:50]), string(ca.RevokeSome(later, []byte{0x30, 3, 0x82, 1, 0xff})), // of authorities alone
+		string(ca.RevokeSome(later, []byte{0x30, 3, 0x84, 1, 0xff})), string(ca.RevokeSome(later, []byte{0x30, 4, 0x83, 2, 1, 0x40})), string(ca.RevokeSome(later, []byte{1, 2}))} {
 		if _, err := OpenTLS(TLSOptions{Name: "x", CAFile: filepath.Join(dir, "ca"), CRLFile: authtest.File(t, filepath.Join(dir, "crl"), []byte(text))}); err == nil {
 			t.Errorf("%q is a list", text)
 		}

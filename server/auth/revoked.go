@@ -3,6 +3,7 @@ package auth
 import (
 	"bytes"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -15,6 +16,24 @@ type revocations []revocation
 type revocation struct {
 	*x509.RevocationList
 	serials map[string]bool
+}
+
+// oidDistributionPoint is that of issuingDistributionPoint (RFC 5280, 5.2.5), which is always critical.
+var oidDistributionPoint = asn1.ObjectIdentifier{2, 5, 29, 28}
+
+// isOfClients reports whether an issuingDistributionPoint says no more than where the list is to be had, and at most that it is of certificates of
+// users, which clients show.
+func isOfClients(der []byte) bool {
+	var p struct {
+		Point       asn1.RawValue  `asn1:"optional,tag:0"`
+		OnlyUsers   bool           `asn1:"optional,tag:1"`
+		OnlyCAs     bool           `asn1:"optional,tag:2"`
+		OnlyReasons asn1.BitString `asn1:"optional,tag:3"`
+		Indirect    bool           `asn1:"optional,tag:4"`
+		OnlyOthers  bool           `asn1:"optional,tag:5"`
+	}
+	rest, err := asn1.Unmarshal(der, &p)
+	return err == nil && len(rest) == 0 && !p.OnlyCAs && p.OnlyReasons.BitLength == 0 && !p.Indirect && !p.OnlyOthers
 }
 
 func parseRevocations(text []byte) (all revocations, err error) {
@@ -31,9 +50,9 @@ func parseRevocations(text []byte) (all revocations, err error) {
 			return nil, err
 		}
 		for _, x := range list.Extensions {
-			// Such a list is not of all certificates of its authority, or not whole: to take it for one would let in what another one has.
-			if x.Critical {
-				return nil, fmt.Errorf("the list of %s has an extension, %s, that says of which certificates it is, and is not understood here: "+
+			// Such a list is not of all certificates of clients, or not whole: to take it for one would let in what another one has.
+			if x.Critical && !(x.Id.Equal(oidDistributionPoint) && isOfClients(x.Value)) {
+				return nil, fmt.Errorf("the list of %s has an extension, %s, that says of which certificates it is, and not of all of clients: "+
 					"give lists that are whole", list.Issuer, x.Id)
 			}
 		}

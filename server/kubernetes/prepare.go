@@ -146,7 +146,7 @@ func (c *Client) TryTemplate(ctx context.Context, s *Set, template map[string]an
 	delete(metadata, "managedFields")
 	err = c.call(ctx, http.MethodPut, path+"?dryRun=All", set, nil)
 	var r *refusal
-	if errors.As(err, &r) && r.code == http.StatusUnprocessableEntity {
+	if errors.As(err, &r) && (r.code == http.StatusUnprocessableEntity || strings.Contains(r.text, "denied the request")) { // the latter by a policy
 		return r.Error(), nil
 	}
 	return "", err

@@ -144,7 +144,10 @@ func (in *intake) long(n int64, unpack encoding.Compressor, hold func(n int64) b
 		if err != nil {
 			return nil, err
 		}
-		data = grown(data, int(next))
+		if cap(data)-len(data) < int(next) {
+			// By a quarter, that a long one is not copied for each piece; so much more than is counted there may be.
+			data = grown(data, int(min(n-int64(len(data)), max(next, int64(len(data)/4)))))
+		}
 		for _, b := range piece {
 			data = append(data, b.ReadOnlyData()...)
 		}

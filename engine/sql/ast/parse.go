@@ -249,7 +249,7 @@ func translate(err error, sql, part string, base int, shifts []shift) error {
 		}
 	}
 	at := min(max(unedited(shifts, offsetIn(err.Error(), part))+base, 0), len(sql))
-	for _, word := range [...]string{"INVISIBLE", "VISIBLE", "GEOMETRY", "POINT", "LINESTRING", "POLYGON"} {
+	for _, word := range [...]string{"GEOMETRY", "POINT", "LINESTRING", "POLYGON"} {
 		if len(sql)-at >= len(word) && foldEqual(sql[at:at+len(word)], word) {
 			return unsupported(word)
 		}

@@ -72,7 +72,7 @@ func (v *visibilityReader) definedColumn() string {
 
 // definition reads the rest of a definition, a column's if it has a name.
 func (v *visibilityReader) definition(column string) {
-	depth, after := 0, false
+	depth, other := 0, true // the type comes first
 	for ; !v.atEnd() && (depth > 0 || !v.isOp(",")); v.advance() {
 		switch {
 		case v.isOp("("):
@@ -81,7 +81,7 @@ func (v *visibilityReader) definition(column string) {
 			if depth--; depth < 0 {
 				return
 			}
-		case depth == 0 && column != "" && !after && v.tok.kind == tWord && (v.is("INVISIBLE") || v.is("VISIBLE")):
+		case depth == 0 && column != "" && !other && v.tok.kind == tWord && (v.is("INVISIBLE") || v.is("VISIBLE")):
 			v.seen[strings.ToLower(column)] = v.is("INVISIBLE")
 			if v.clean == nil {
 				v.clean = []byte(v.text.clean)
@@ -90,9 +90,14 @@ func (v *visibilityReader) definition(column string) {
 				v.clean[i] = ' '
 			}
 		}
-		after = v.is("AFTER") // whose column may have that name
+		// What follows these is a name, or belongs to them.
+		other = v.isOp(".") || v.tok.kind == tWord && visibilityOthers[upper(v.raw())]
 	}
 }
+
+// visibilityOthers are words of a column's definition that are not followed by its visibility.
+var visibilityOthers = map[string]bool{"AFTER": true, "CONSTRAINT": true, "REFERENCES": true, "NOT": true, "DEFAULT": true, "COMMENT": true, "COLLATE": true,
+	"SET": true, "CHARSET": true, "CHARACTER": true, "GENERATED": true, "ALWAYS": true, "AS": true, "ON": true, "COLUMN_FORMAT": true, "STORAGE": true, "MATCH": true}
 
 // clause reads a clause of ALTER TABLE.
 func (v *visibilityReader) clause() {

@@ -350,14 +350,22 @@ func locateText(x *Context, c types.Collation, s, needle []byte, start int64) (i
 func locateByCollation(x *Context, c types.Collation, s, needle []byte, pos int64) (int64, error) {
 	cs := c.Charset()
 	if b, ok := c.(types.Beginner); ok {
+		weighs := func(char []byte) bool { return char[0] == ' ' || len(c.AppendSortKey(nil, char)) > 0 }
 		for ; len(s) > 0; pos++ {
-			if err := x.Worked(len(needle)); err != nil {
-				return 0, err
-			}
-			if b.BeginsWith(s, needle) {
+			begins, read := b.BeginsWith(s, needle)
+			if begins {
 				return pos, nil
 			}
-			s = s[charLen(cs, s):]
+			if err := x.Worked(read); err != nil {
+				return 0, err
+			}
+			n := charLen(cs, s)
+			// Behind characters without weight, up to the next that has one, it is as here: of many all would be read again.
+			for far := read > 8*len(needle)+64; far && len(s) > n && !weighs(s[:n]); pos++ {
+				s = s[n:]
+				n = charLen(cs, s)
+			}
+			s = s[n:]
 		}
 		return 0, nil
 	}

@@ -61,15 +61,15 @@ func generalWeight(s []byte) (weight uint16, size int) {
 }
 
 // BeginsWith implements [types.Beginner].
-func (c general) BeginsWith(s, head []byte) bool {
+func (c general) BeginsWith(s, head []byte) (begins bool, read int) {
 	x, y := generalScanner{s: s}, generalScanner{s: head}
 	for {
 		q, ok := y.next()
 		if !ok {
-			return true
+			return true, x.at
 		}
 		if p, ok := x.next(); !ok || p != q {
-			return false
+			return false, x.at
 		}
 	}
 }

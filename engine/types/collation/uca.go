@@ -55,15 +55,15 @@ func comparePrimary(a, b []byte) int {
 }
 
 // BeginsWith implements [types.Beginner].
-func (c ucaAI) BeginsWith(s, head []byte) bool {
+func (c ucaAI) BeginsWith(s, head []byte) (begins bool, read int) {
 	x, y := scanner{s: s}, scanner{s: head}
 	for {
 		q := y.nextPrimary()
 		if q == 0 {
-			return true
+			return true, x.at
 		}
 		if x.nextPrimary() != q {
-			return false
+			return false, x.at
 		}
 	}
 }

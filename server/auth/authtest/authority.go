@@ -96,11 +96,10 @@ func (a *Authority) Revoke(until time.Time, revoked ...Certificate) []byte {
 	return a.revoke(until, nil, revoked...)
 }
 
-// RevokeSome makes a list that is of the certificates of authorities alone, and says so by a critical extension.
-func (a *Authority) RevokeSome(until time.Time, revoked ...Certificate) []byte {
+// RevokeSome makes a list that says by a critical extension, an IssuingDistributionPoint in DER, of which certificates it is.
+func (a *Authority) RevokeSome(until time.Time, point []byte, revoked ...Certificate) []byte {
 	a.t.Helper()
-	onlyCA := []byte{0x30, 0x03, 0x82, 0x01, 0xff} // IssuingDistributionPoint { onlyContainsCACerts TRUE }
-	return a.revoke(until, []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: onlyCA}}, revoked...)
+	return a.revoke(until, []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 28}, Critical: true, Value: point}}, revoked...)
 }
 
 func (a *Authority) revoke(until time.Time, more []pkix.Extension, revoked ...Certificate) []byte {

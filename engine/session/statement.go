@@ -161,10 +161,11 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 	if !keepsDiagnostics(st) {
 		s.diag.reset()
 	}
-	if _, executes := st.(*ast.Execute); executes { // it counts as what it executes
-	} else if err := s.countUse(st); err != nil {
-		s.meter.kind, s.meter.tree = statementKindOf(st), st // what is refused is audited, too
-		return err
+	if _, executes := st.(*ast.Execute); !executes { // which counts as what it executes
+		if err := s.countUse(st); err != nil {
+			s.meter.kind, s.meter.tree = statementKindOf(st), st // what is refused is audited, too
+			return err
+		}
 	}
 	trees := s.work.held
 	out, err := s.dispatch(ctx, st)

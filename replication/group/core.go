@@ -97,6 +97,9 @@ type core struct {
 	fresh    atomic.Pointer[freshness] // told by the leader last; nil: nothing
 	// freshBefore is the last word before that whose entries are here.
 	freshBefore atomic.Pointer[freshness]
+	words       words
+	// leaderClock is of the leader's last word; nil: it does not say what its clock shows.
+	leaderClock atomic.Pointer[leaderClock]
 	behind      behind
 	failure     atomic.Pointer[error]
 	onFail      func(error)

@@ -293,3 +293,100 @@ func TestLagAfterTheLead(t *testing.T) {
 		}
 	})
 }
+
+// TestClocksThatDisagree: members whose clocks show another time know how old their data are all the same: they are not behind
+// for their clock's sake, and data are not younger than they are for it.
+func TestClocksThatDisagree(t *testing.T) {
+	for _, lease := range []bool{true, false} {
+		for seed := range uint64(6) {
+			options := func(o *group.Options) { o.NoLease = !lease }
+			simulate(t, seed, 3, simnettest.Options{}, options, func(r *simRig) {
+				for i, n := range r.nodes {
+					n.kill()
+					n.wall = time.Duration((i+int(seed))%3-1) * time.Hour
+					n.start()
+				}
+				l := r.leader(nil)
+				l.write(l.node, "first")
+				bound := 300 * time.Millisecond
+				if !lease {
+					bound = 3 * time.Second
+				}
+				env.Sleep(r.sim, 5*time.Second)
+				for _, n := range r.nodes {
+					if lag := n.node.Status().Lag.Time; lag != 0 {
+						t.Errorf("lease %t, seed %d, a clock %v ahead, the leader's %v: a lag of %v", lease, seed, n.wall, l.wall, lag)
+					}
+					if _, ok := n.bounded(bound, time.Nanosecond); !ok {
+						t.Errorf("lease %t, seed %d, a clock %v ahead, the leader's %v: no data of %v", lease, seed, n.wall, l.wall, bound)
+					}
+				}
+				for _, n := range r.others(l) {
+					r.cut(n, r.others(n)...)
+					env.Sleep(r.sim, 200*time.Millisecond)
+					l.write(l.node, "unseen")
+					env.Sleep(r.sim, bound)
+					if got, ok := n.bounded(bound, time.Nanosecond); ok && got < r.acked {
+						t.Errorf("lease %t, seed %d, a clock %v ahead, the leader's %v: data of %v have %d of %d", lease, seed, n.wall, l.wall, bound, got, r.acked)
+					}
+					r.net.HealAll()
+					if env.Sleep(r.sim, 3*time.Second); r.leader(nil) != l {
+						return
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestLateWords: where everything that a leader says takes seconds to arrive, data are as old as that.
+func TestLateWords(t *testing.T) {
+	for seed := range uint64(4) {
+		simulate(t, seed, 3, simnettest.Options{}, nil, func(r *simRig) {
+			l := r.leader(nil)
+			n := r.others(l)[int(seed)%2]
+			const late, bound = 2 * time.Second, time.Second
+			r.net.SetFaults(l.addr, n.addr, simnettest.Faults{DelayMin: late, DelayMax: late + time.Millisecond})
+			env.Sleep(r.sim, 5*time.Second)
+			l.write(l.node, "unseen")
+			env.Sleep(r.sim, bound+100*time.Millisecond)
+			if got, ok := n.bounded(bound, time.Nanosecond); ok && got < r.acked {
+				t.Errorf("seed %d: data of %v have %d of %d", seed, bound, got, r.acked)
+			}
+			if got, ok := n.bounded(2*late, time.Nanosecond); !ok {
+				t.Errorf("seed %d: no data of %v, %d of %d", seed, 2*late, got, r.acked)
+			}
+		})
+	}
+}
+
+// TestEntriesOfAnotherClock: the time in an entry of a former leader, whose clock was ahead, tells nothing of how old data are beside
+// the words of the present one.
+func TestEntriesOfAnotherClock(t *testing.T) {
+	simulate(t, 2, 3, simnettest.Options{}, nil, func(r *simRig) {
+		l := r.leader(nil)
+		l.kill()
+		l.wall = time.Hour
+		l.start()
+		if r.leader(nil) != l && (r.leader(nil).node.Transfer(l.id) != nil || !r.within(time.Minute, l.node.Writable)) {
+			t.Error("the member whose clock is ahead does not lead")
+			return
+		}
+		l.write(l.node, "of old")
+		env.Sleep(r.sim, time.Second)
+		n, m := r.others(l)[0], r.others(l)[1]
+		n.node.SetSabotage(group.HoldApplier)
+		if err := l.node.Transfer(m.id); err != nil || !r.within(time.Minute, m.node.Writable) {
+			t.Error("the other one does not lead", err)
+			return
+		}
+		const bound = time.Second
+		for range 10 {
+			m.write(m.node, "unseen")
+			env.Sleep(r.sim, bound+100*time.Millisecond)
+			if got, ok := n.bounded(bound, time.Nanosecond); ok && got < r.acked {
+				t.Errorf("data of %v have %d of %d", bound, got, r.acked)
+			}
+		}
+	})
+}

@@ -43,14 +43,16 @@ import (
 // A lease is of one term. What a node serves may still be that of an earlier term, which it
 // has lost and not put an end to yet: to that the lease gives no right.
 type lease struct {
-	counts time.Duration // the promise on which it counts
-	length time.Duration
-	seq    uint64
-	fresh  freshness
-	proven time.Duration // when fresh was, on the monotonic clock
-	told   atomic.Int64  // proven of what the others were told last
-	sent   []leaseRound  // oldest first
-	held   bool          // by a leader that is not handing over
+	counts   time.Duration // the promise on which it counts
+	length   time.Duration
+	seq      uint64
+	fresh    freshness
+	freshAt  time.Duration          // when the round of fresh was sent, on the lease clock
+	answered map[uint64]roundAnswer // by member: the last
+	proven   time.Duration          // when fresh was, on the monotonic clock
+	told     atomic.Int64           // proven of what the others were told last
+	sent     []leaseRound           // oldest first
+	held     bool                   // by a leader that is not handing over
 
 	term  atomic.Uint64 // of the newest lease; it is set before until is
 	until atomic.Int64  // on the lease clock; 0: no lease
@@ -79,6 +81,7 @@ func (l *lease) start(t *raftTask) {
 	l.until.Store(0)
 	l.term.Store(t.role.term)
 	l.sent, l.held, l.fresh = l.sent[:0], !t.n.opt.NoLease, freshness{}
+	l.answered = map[uint64]roundAnswer{}
 }
 
 // drop ends the lease: leadership is lost, or about to be handed over.
@@ -102,7 +105,7 @@ func (l *lease) renew(t *raftTask) {
 	l.asked = now
 	round := leaseRound{l.seq + 1, t.n.leaseClock(), t.env.Now().UnixMicro()}
 	if t.n.opt.Sabotage == FreshUnproven && l.fresh.index != 0 {
-		l.fresh = freshness{t.env.Now().UnixMicro(), t.n.agreed.Load()}
+		l.fresh, l.freshAt = freshness{t.env.Now().UnixMicro(), t.n.agreed.Load()}, t.n.leaseClock()
 	}
 	if !t.askRaft(readContext(t.n.incarnation, contextLease, round.seq)) {
 		return
@@ -128,7 +131,8 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {
 			l.until.Store(int64(l.sent[0].at + l.length))
-			l.fresh, l.proven = freshness{l.sent[0].wall, s.Index}, t.env.Monotonic()
+			l.fresh, l.freshAt, l.proven = freshness{l.sent[0].wall, s.Index}, l.sent[0].at, t.env.Monotonic()
+			t.n.words.add(s.Index, l.freshAt)
 			t.n.hearFresh(l.fresh)
 		}
 		l.sent = append(l.sent[:0], l.sent[1:]...)
@@ -165,29 +169,31 @@ func parseContext(incarnation uint64, b []byte) (kind byte, seq uint64, ok bool)
 	return b[0], binary.LittleEndian.Uint64(b[9:]), true
 }
 
-// A heartbeat of a round carries freshness, the promise that the lease counts on, and an entry's index, term and checksum (see
-// alike) behind Raft's context, which its receiver sends back: Raft reads a number of eight bytes there, and no further. A
-// later program may tell more behind these.
+// A heartbeat of a round carries freshness, the promise that the lease counts on, an entry's index, term and checksum (see
+// alike), and its date (see words.go) behind Raft's context, which its receiver sends back: Raft reads a number of eight bytes there,
+// and no further. Nothing more fits: longer ones do not travel.
 const (
 	roundSize = 8
 	toldSize  = roundSize + 16 + 8
 	alikeSize = toldSize + 24
+	datedSize = alikeSize + 8
 )
 
 // tell puts what followers are told into a heartbeat, if it is of a round.
-func (l *lease) tell(m *raftpb.Message, index uint64, of log.Identity) {
+func (l *lease) tell(m *raftpb.Message, index uint64, of log.Identity, now time.Duration, wall time.Time) {
 	if len(m.GetContext()) != roundSize {
 		return
 	}
-	var fresh freshness
-	var counts time.Duration
+	answer := l.answered[m.GetTo()]
+	fresh, counts, sent := freshness{time: wall.Add(answer.at - now).UnixMicro()}, time.Duration(0), answer.at
 	if l.held {
-		if fresh, counts = l.fresh, l.counts; fresh.index != 0 {
+		if fresh, counts, sent = l.fresh, l.counts, l.freshAt; fresh.index != 0 {
 			l.told.Store(int64(l.proven))
 		}
 	}
-	b := append(make([]byte, 0, alikeSize), m.GetContext()...)
-	for _, n := range [...]uint64{uint64(fresh.time), fresh.index, uint64(counts), index, of.Term, uint64(of.Checksum)} {
+	b := append(make([]byte, 0, datedSize), m.GetContext()...)
+	for _, n := range [...]uint64{uint64(fresh.time), fresh.index, uint64(counts), index, of.Term, uint64(of.Checksum),
+		date(answer.round, answer.at-sent)} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	m.Context = b
@@ -202,15 +208,21 @@ func counted(m *raftpb.Message) time.Duration {
 	return min(max(time.Duration(binary.LittleEndian.Uint64(b[toldSize-8:toldSize])), 0), promiseMax)
 }
 
-// told reads it; false: there is nothing.
-func told(m *raftpb.Message) (f freshness, ok bool) {
+// roundAnswer is that a member has answered a round, as the leader has heard at a time on its lease clock.
+type roundAnswer struct {
+	round uint64
+	at    time.Duration
+}
+
+// answers notes that a member has answered a round of this leader.
+func (l *lease) answers(m *raftpb.Message, now time.Duration) {
 	b := m.GetContext()
-	if m.GetType() != raftpb.MsgHeartbeat || len(b) < toldSize {
-		return f, false
+	if len(b) < roundSize || l.answered == nil {
+		return
 	}
-	b = b[roundSize:]
-	f = freshness{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])}
-	return f, f.index != 0
+	if round := binary.LittleEndian.Uint64(b); round > l.answered[m.GetFrom()].round {
+		l.answered[m.GetFrom()] = roundAnswer{round, now}
+	}
 }
 
 // entryTime is the leader's clock in the last entry applied, and the entry's index. The applier

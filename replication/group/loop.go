@@ -45,6 +45,7 @@ type raftTask struct {
 	role     role
 	first    uint64 // index of the first entry of the term in which this member leads; 0: not known yet
 	lease    lease
+	rounds   heardRounds
 	reads    reads
 	moves    moves
 	stall    stall
@@ -193,6 +194,9 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 	if m.GetType() == raftpb.MsgSnap {
 		t.offered(m)
 		return
+	}
+	if m.GetType() == raftpb.MsgHeartbeatResp && t.role.leads && m.GetTerm() == t.role.term {
+		t.lease.answers(m, t.n.leaseClock())
 	}
 	if t.silent(m) || m.GetType() == raftpb.MsgReadIndex && !t.answersReads(m) {
 		return
@@ -369,7 +373,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 			t.bounds.sent(m)
 			if m.GetType() == raftpb.MsgHeartbeat {
 				index, of := t.alike(m.GetTo())
-				t.lease.tell(m, index, of)
+				t.lease.tell(m, index, of, t.n.leaseClock(), t.env.Now())
 			}
 			t.outbox = append(t.outbox, m)
 		}

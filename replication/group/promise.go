@@ -164,9 +164,7 @@ func (t *raftTask) promiseTo(m *raftpb.Message) bool {
 	}
 	t.refused, t.held = leadership{}, nil
 	t.word = true
-	if f, ok := told(m); ok {
-		t.n.hearFresh(f)
-	}
+	t.hearWord(m)
 	t.n.removal.over()
 	return true
 }

@@ -247,8 +247,7 @@ func (c *core) waitRestored(ended func() bool) error {
 	return err
 }
 
-// waitFresh waits until what this member has is at most that old, by the clocks of
-// the leader and of this member. Where it is older the member asks its leader, too, what is committed
+// waitFresh waits until what this member has is at most that old. Where it is older the member asks its leader, too, what is committed
 // now: an idle leader does not tell it often, and its word is as old as the answers that prove it.
 func (c *core) waitFresh(bound time.Duration, w waiting) error {
 	var asked *readRequest
@@ -258,7 +257,7 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 		}
 	}()
 	for pause := time.Millisecond; ; pause = min(2*pause, endedEvery/2) {
-		age := c.age()
+		age := c.age(true)
 		if age <= bound {
 			return nil
 		}
@@ -297,21 +296,34 @@ func (c *core) hearFresh(f freshness) {
 	c.fresh.Store(&f)
 }
 
-// age is how long ago everything that the group had acknowledged was applied here, by this
-// member's clock now and the leader's in the newest entry applied, or in its last word if that
-// is of later entries; 0 for the leader.
-func (c *core) age() time.Duration {
-	if term := c.serving.Load(); term != 0 && c.raft.lease.valid(c.leaseClock(), term) {
+// age is how long ago everything that the group had acknowledged was applied here: at most, if strict, or about; 0 for the leader, and
+// the greatest if nobody knows. See words.go.
+func (c *core) age(strict bool) time.Duration {
+	now := c.leaseClock()
+	if term := c.serving.Load(); term != 0 && c.raft.lease.valid(now, term) {
 		return 0
 	}
+	_, pos := c.engine.Applied()
+	age := time.Duration(1<<63 - 1)
+	said, ok, heard := c.words.newest(pos.Index)
+	if ok {
+		age = now - said
+	}
+	clock := c.leaderClock.Load()
+	if clock != nil && strict && heard {
+		return age
+	}
 	at, index := c.lastTime.load()
-	if f := c.fresh.Load(); f != nil && f.index >= index && c.reached(f.index, 0) {
+	if f := c.fresh.Load(); f != nil && f.index >= index && pos.Index >= f.index {
 		at = f.time
 	} else if f = c.freshBefore.Load(); f != nil && f.index >= index {
 		at = f.time
 	}
-	if at == 0 {
-		return time.Duration(1<<63 - 1)
+	switch {
+	case at == 0:
+		return age
+	case clock != nil:
+		return min(age, clock.since(at, now, strict))
 	}
-	return max(0, time.Duration(c.env.Now().UnixMicro()-at)*time.Microsecond)
+	return min(age, max(0, time.Duration(c.env.Now().UnixMicro()-at)*time.Microsecond))
 }

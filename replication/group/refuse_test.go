@@ -325,13 +325,13 @@ func TestRefuse(t *testing.T) {
 	}
 }
 
-// What a leader tells behind the number of a round is read whether or not a later program tells more
-// behind it; where a heartbeat has less, or the round alone, nothing is told.
+// What a leader tells behind the number of a round is read whether or not it has a date; where a heartbeat has less, or the round
+// alone, nothing is told.
 func TestTold(t *testing.T) {
 	l := lease{held: true, counts: 2 * time.Second, fresh: freshness{time: 7, index: 8}}
 	m := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: new(uint64(3)), Context: binary.LittleEndian.AppendUint64(nil, 9)}
-	l.tell(m, 0, log.Identity{})
-	whole := append(m.GetContext(), make([]byte, 8)...)
+	l.tell(m, 0, log.Identity{}, 0, time.Time{})
+	whole := m.GetContext()
 	for n := range len(whole) + 1 {
 		m.Context = whole[:n]
 		f, ok := told(m)

@@ -42,8 +42,17 @@ type simNode struct {
 	fs   *simfile.FS
 	node *group.Node // nil: down
 	net  *simnettest.Node
-	old  bool // its program speaks the first version of the protocol only
+	old  bool          // its program speaks the first version of the protocol only
+	wall time.Duration // by which its clock is ahead
 }
+
+// walled is an environment whose clock on the wall is wrong.
+type walled struct {
+	env.Env
+	ahead time.Duration
+}
+
+func (w walled) Now() time.Time { return w.Env.Now().Add(w.ahead) }
 
 // simulate runs a test with a group of n nodes that has a leader.
 func simulate(t *testing.T, seed uint64, n int, network simnettest.Options, options func(*group.Options),
@@ -93,6 +102,9 @@ func (n *simNode) start() {
 			n.net, err = r.net.Listen(c, h)
 			return n.net, err
 		}}
+	if n.wall != 0 {
+		o.Env = walled{r.sim, n.wall}
+	}
 	if os.Getenv("TRIREME_SIM_LOG") != "" {
 		o.Log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug,
 			ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {

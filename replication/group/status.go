@@ -60,8 +60,7 @@ func (s *Status) Trouble() string {
 // Lag is what a member has not applied yet of what the group has agreed on, as far as the
 // node that tells it knows.
 type Lag struct {
-	// Time is the age of the last entry applied, by the clocks of the leader and of the
-	// member; 0 if there is nothing to apply and the leader is heard; -1: unknown.
+	// Time is how long ago what the member has was all that the group had; 0 if there is nothing to apply and the leader is heard; -1: unknown.
 	Time    time.Duration `json:"lag"`
 	Entries int64         `json:"lag_entries"` // -1: unknown
 	Bytes   int64         `json:"lag_bytes"`   // of the log; -1: unknown, or the teller's log does not reach that far
@@ -116,7 +115,7 @@ var UnknownLag = Lag{Time: -1, Entries: -1, Bytes: -1}
 // lag tells how far this member is behind. Between two words of the leader nobody tells the time; where
 // there is no leader any more, nobody will.
 func (c *core) lag(applied, committed uint64) Lag {
-	l := Lag{Time: c.age()}
+	l := Lag{Time: c.age(false)}
 	switch {
 	case l.Time > 1<<62:
 		l.Time = -1

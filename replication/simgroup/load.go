@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/entry"
@@ -218,7 +219,7 @@ func (w *world) reader(seed uint64) {
 		}
 		w.history.reads++
 		if opt.Consistency == group.Bounded {
-			if w.untimely {
+			if w.untimely || w.disagree && (w.opt.NoLease || slices.ContainsFunc(w.made, func(n *node) bool { return n.old })) {
 				continue
 			}
 			w.history.bounded++

@@ -178,7 +178,7 @@ func (w *world) harmSpace(rng *rand.Rand) {
 func (w *world) harmClock(rng *rand.Rand) {
 	if n := w.pick(rng); n != nil {
 		n.env.offset = time.Duration(rng.IntN(20000)-10000) * time.Millisecond
-		w.untimely = true
+		w.disagree = true
 	}
 }
 

@@ -1,0 +1,175 @@
+package group
+
+import (
+	"encoding/binary"
+	"sync"
+	"time"
+
+	"go.etcd.io/raft/v3/raftpb"
+)
+
+// How old a member's data are is told without comparing clocks of two machines. A leader's word, which a heartbeat carries, says that
+// everything acknowledged before a round of heartbeats was sent lies at most at an index; which round is the last that this member has
+// answered; and how long after the sending of the former the leader has heard that answer. The member knows when it has answered, and
+// that was before the leader heard it: the sending was so long before the answer, or later. Of two clocks only the speeds are compared.
+//
+// Older leaders do not say so. Then, and without a lease, what tells the age is the leader's clock in the newest entry applied or in its
+// word; of a leader that says what its clock showed when it heard the answer, the difference of the clocks is taken out.
+
+// maxWords bounds how many words are remembered that tell of entries which are not applied yet.
+const maxWords = 256
+
+// words are what leaders have said: all that was acknowledged by a time, on this member's lease clock, lies at most at an index. Times and
+// indexes rise.
+type words struct {
+	mu   sync.Mutex
+	list []word
+	gap  time.Duration // that is between those of list, but for the last one
+}
+
+type word struct {
+	index uint64
+	at    time.Duration
+}
+
+// add notes a word. It may come late: then it tells nothing new.
+func (w *words) add(index uint64, at time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := len(w.list)
+	switch {
+	case n > 0 && (index < w.list[n-1].index || at <= w.list[n-1].at):
+		return
+	case n > 0 && index == w.list[n-1].index:
+		w.list[n-1].at = at
+		return
+	}
+	if n == maxWords { // a member is far behind: the words of so long are kept less exactly
+		w.gap = max(2*w.gap, 2*(at-w.list[0].at)/maxWords)
+		all := w.list
+		w.list = w.list[:0]
+		for _, o := range all {
+			w.put(o)
+		}
+	}
+	w.put(word{index, at})
+}
+
+// put appends a word, or has it take the place of the last one, which is close to that before it.
+func (w *words) put(o word) {
+	if n := len(w.list); n > 1 && w.list[n-1].at-w.list[n-2].at < w.gap {
+		w.list[n-1] = o
+		return
+	}
+	w.list = append(w.list, o)
+}
+
+// newest is the time of the newest word whose entries are applied, if there is one. heard: there are words.
+func (w *words) newest(applied uint64) (at time.Duration, ok, heard bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for n < len(w.list) && w.list[n].index <= applied {
+		n++
+	}
+	if n == 0 {
+		return 0, false, len(w.list) > 0
+	}
+	at = w.list[n-1].at
+	if w.list = append(w.list[:0], w.list[n-1:]...); len(w.list) == 1 { // older ones will not be asked for
+		w.gap = 0
+	}
+	return at, true, true
+}
+
+// heardRounds are the rounds of a leader that this member has taken in last, and when.
+type heardRounds struct {
+	of   leadership
+	ring [64]struct {
+		round uint64
+		at    time.Duration
+	}
+	next int
+}
+
+func (h *heardRounds) add(of leadership, round uint64, at time.Duration) {
+	if h.of != of {
+		*h = heardRounds{of: of}
+	}
+	h.ring[h.next].round, h.ring[h.next].at = round, at
+	h.next = (h.next + 1) % len(h.ring)
+}
+
+// at is when a round was taken in; false: it is not known any more.
+func (h *heardRounds) at(round uint16) (time.Duration, bool) {
+	for i := range h.ring {
+		if h.ring[i].round != 0 && uint16(h.ring[i].round) == round {
+			return h.ring[i].at, true
+		}
+	}
+	return 0, false
+}
+
+// leaderClock is what a leader's clock showed, in microseconds since 1970, when it heard an answer that this member has given at a time on
+// its own lease clock.
+type leaderClock struct {
+	wall int64
+	at   time.Duration
+}
+
+// since is how long ago the leader's clock showed a time: at most, if strict, or about. A time that is later than what the clock showed may
+// be of another leader, or of before the clock was set back.
+func (k *leaderClock) since(wall int64, now time.Duration, strict bool) time.Duration {
+	ago := time.Duration(k.wall-wall) * time.Microsecond
+	if strict {
+		ago = max(0, ago)
+	}
+	return max(0, now-k.at+ago)
+}
+
+// hearWord takes in what a leader's heartbeat says, if it is one of a round.
+func (t *raftTask) hearWord(m *raftpb.Message) {
+	f, ok := told(m)
+	if !ok {
+		return
+	}
+	b, c, now := m.GetContext(), t.n, t.n.leaseClock()
+	t.rounds.add(leadership{m.GetFrom(), m.GetTerm()}, binary.LittleEndian.Uint64(b), now)
+	if len(b) < datedSize {
+		c.leaderClock.Store(nil)
+	} else {
+		answered, after := dated(binary.LittleEndian.Uint64(b[alikeSize:]))
+		if at, ok := t.rounds.at(answered); ok {
+			if f.time != 0 {
+				c.leaderClock.Store(&leaderClock{f.time + after.Microseconds(), at})
+			}
+			if f.index != 0 {
+				c.words.add(f.index, at-after)
+			}
+		}
+	}
+	if f.index != 0 {
+		c.hearFresh(f)
+	}
+}
+
+// date is what dates the word to a member: the last round that it has answered, and how long after the sending of the round of the
+// freshness the leader has heard that, which may be negative. Of the number the last bits are enough, for those of which a member knows
+// when it took them in.
+func date(answered uint64, after time.Duration) uint64 {
+	return uint64(after.Microseconds())<<16 | answered&0xffff
+}
+
+func dated(date uint64) (answered uint16, after time.Duration) {
+	return uint16(date), time.Duration(int64(date)>>16) * time.Microsecond
+}
+
+// told reads the freshness of a heartbeat; false: it is not of a round that tells any.
+func told(m *raftpb.Message) (f freshness, ok bool) {
+	b := m.GetContext()
+	if m.GetType() != raftpb.MsgHeartbeat || len(b) < toldSize {
+		return f, false
+	}
+	b = b[roundSize:]
+	return freshness{int64(binary.LittleEndian.Uint64(b)), binary.LittleEndian.Uint64(b[8:])}, true
+}

@@ -250,7 +250,7 @@ func (c *conn) lostUpstream(t *tracker) {
 	case err == nil && !waiting:
 		return // a plain end: drivers notice before they send
 	case err == nil:
-		err = errMoved("The member that had the session is gone: connect again")
+		err = errMoved("The member that had the session is gone, and its answer with it: what the statement has changed may be committed; connect again")
 	}
 	c.compress()
 	c.seq = seq

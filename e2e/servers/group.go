@@ -310,6 +310,7 @@ func (n *Node) Await(limit time.Duration) error {
 type Status struct {
 	ID       uint64 `json:"id"`
 	Term     uint64 `json:"term"`
+	Leader   uint64 `json:"leader"`
 	Writable bool   `json:"writable"`
 	DiskFull bool   `json:"disk_full"`
 	// Undelivered is for how long what the leader sends for the log has got to no majority.

@@ -39,7 +39,10 @@ func TestDiskWithoutRoom(t *testing.T) {
 	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
 		says := func(n *simNode, full bool) {
 			t.Helper()
-			if !r.within(5*time.Second, func() bool { s := n.node.Status(); return s.DiskFull == full && s.DiskTotal == total && s.DiskFree == free[n.id] }) {
+			if !r.within(5*time.Second, func() bool {
+				s := n.node.Status()
+				return s.DiskFull == full && s.DiskTotal == total && s.DiskFree == free[n.id]
+			}) {
 				t.Fatalf("node %d with %d bytes: %+v", n.id, free[n.id], n.node.Status())
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -267,6 +268,12 @@ func (n *Node) take() *Process {
 // LastWords are the end of the node's log.
 func (n *Node) LastWords() string { return lastWords(n.log) }
 
+// Says counts how often the logs of the node's processes have a text.
+func (n *Node) Says(words string) (int, error) {
+	text, err := os.ReadFile(n.log)
+	return strings.Count(string(text), words), err
+}
+
 // DSN is the address of the main port for Go's driver.
 func (n *Node) DSN(schema string, with func(*mysql.Config)) string {
 	return n.dsn(n.Port, schema, with)
@@ -303,6 +310,7 @@ func (n *Node) Await(limit time.Duration) error {
 type Status struct {
 	ID       uint64 `json:"id"`
 	Term     uint64 `json:"term"`
+	Leader   uint64 `json:"leader"`
 	Writable bool   `json:"writable"`
 	DiskFull bool   `json:"disk_full"`
 	// Undelivered is for how long what the leader sends for the log has got to no majority.

@@ -1,6 +1,7 @@
 package group
 
 import (
+	"math"
 	"slices"
 	"sort"
 	"sync"
@@ -43,8 +44,11 @@ type agreedAt struct {
 	until time.Duration
 }
 
-// heardOf is how far a member is, by its own word (applied) and by Raft's (match); 0: not heard.
-type heardOf struct{ match, applied uint64 }
+// heardOf is how far a member is, by its own word (applied) and by Raft's (match); 0: not heard. By its own last word its disk is full, or is not.
+type heardOf struct {
+	match, applied uint64
+	full           bool
+}
 
 const (
 	// behindEvery is how often the Raft task looks.
@@ -87,11 +91,14 @@ func (b *behind) lag(index uint64, now time.Duration) time.Duration {
 }
 
 // toApply is how long ago the group had agreed on what a member has still to apply, by its own last word. One that
-// has said nothing comes behind those that have applied all, and before those that have not.
+// has said nothing comes behind those that have applied all, and before those that have not; one whose disk is full behind all.
 func (b *behind) toApply(id uint64, now time.Duration) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if m := b.members[id]; m.applied != 0 {
+	switch m := b.members[id]; {
+	case m.full:
+		return math.MaxInt64 - 1
+	case m.applied != 0:
 		return b.lag(m.applied, now)
 	}
 	return 1
@@ -118,19 +125,20 @@ func (t *raftTask) watchBehind(now time.Duration) {
 	b.members = make(map[uint64]heardOf, len(before))
 	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		if id != t.n.opt.ID {
-			b.members[id] = heardOf{match: pr.Match, applied: before[id].applied}
+			b.members[id] = heardOf{match: pr.Match, applied: before[id].applied, full: before[id].full}
 		}
 	})
 }
 
-// told takes the word of members of what they have applied.
+// told takes the word of members of what they have applied, and of their disks.
 func (b *behind) told(answers []Status) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range answers {
-		if m, ok := b.members[answers[i].ID]; ok && answers[i].Applied > m.applied {
-			m.applied = answers[i].Applied
-			b.members[answers[i].ID] = m
+		s := &answers[i]
+		if m, ok := b.members[s.ID]; ok && s.Applied > 0 { // it has answered
+			m.applied, m.full = max(m.applied, s.Applied), s.DiskFull
+			b.members[s.ID] = m
 		}
 	}
 }

@@ -74,7 +74,8 @@ type core struct {
 	lostAt    atomic.Int64  // when leadership was lost last, on the monotonic clock
 	served    atomic.Bool   // it ever was other than 0
 	diskFull  atomic.Bool
-	readsFail atomic.Bool // reads of pages have failed of late
+	room      atomic.Pointer[room] // nil: nobody has asked the disk
+	readsFail atomic.Bool          // reads of pages have failed of late
 	// undelivered is since when this member's entries have got to no majority, which answers it; 0: they do, or it does not lead.
 	undelivered atomic.Int64
 	logHeld     atomic.Bool // more of the log is kept than LogKeep, for snapshots
@@ -105,12 +106,13 @@ type core struct {
 	onFail      func(error)
 	onSnap      func(from uint64)
 
-	waitMu  sync.Mutex
-	waiters []*appliedWait
-	stopped bool
-	idle    env.Parker // of the housekeeping task
-	purging env.Parker // of the task that purges the log
-	forgets env.Parker // of the task that has old commit tokens forgotten
+	waitMu   sync.Mutex
+	waiters  []*appliedWait
+	stopped  bool
+	idle     env.Parker // of the housekeeping task
+	purging  env.Parker // of the task that purges the log
+	forgets  env.Parker // of the task that has old commit tokens forgotten
+	measures env.Parker // of the task that asks the disk for its room
 }
 
 // membershipKey is where the membership is kept in the catalogue's local area.
@@ -119,7 +121,7 @@ const membershipKey = "group/membership"
 // openCore recovers the engine and the log and starts the tasks.
 func openCore(opt *Options, id *identity, data file.FS, tr transport.Transport, onFail func(error), onSnap func(uint64)) (*core, error) {
 	c := &core{opt: opt, env: opt.Env, log: opt.Log, transport: tr, data: data, onFail: onFail, onSnap: onSnap,
-		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), purging: opt.Env.NewParker(), forgets: opt.Env.NewParker(),
+		incarnation: opt.Env.Uint64(), leaseClock: opt.LeaseClock, idle: opt.Env.NewParker(), purging: opt.Env.NewParker(), forgets: opt.Env.NewParker(), measures: opt.Env.NewParker(),
 		tasks: env.NewGroup(opt.Env), wake: env.NewGroup(opt.Env)}
 	c.role.Store(&role{})
 	c.recovery = newRecovery(opt)
@@ -376,6 +378,9 @@ func (c *core) start() {
 	c.tasks.Go("log purge", c.purge)
 	c.tasks.Go("commit tokens", c.forgetTokens)
 	c.tasks.Go("recovery", c.watchRecovery)
+	if c.opt.DiskSpace != nil {
+		c.tasks.Go("room", c.watchRoom)
+	}
 }
 
 // close ends the tasks and closes everything.
@@ -415,6 +420,7 @@ func (c *core) stop(reason error) {
 	c.idle.Unpark()
 	c.purging.Unpark()
 	c.forgets.Unpark()
+	c.measures.Unpark()
 }
 
 func (c *core) closeParts() error {

@@ -250,7 +250,7 @@ func (t *raftTask) longestOther() (match uint64) {
 	return match
 }
 
-// bestSuccessor is the voter in reach that can serve soonest: that has the least to apply, and of those the one
+// bestSuccessor is the voter in reach that can serve soonest: that has room on its disk, has the least to apply, and of those the one
 // whose log is the longest; only one may be asked for. One that needs its data first could not take over in time.
 func (v *moves) bestSuccessor(t *raftTask, r *transferRequest) uint64 {
 	best, match, left := uint64(0), uint64(0), time.Duration(0)

@@ -21,12 +21,15 @@ type Status struct {
 	Leader       uint64 `json:"leader"` // 0: none known
 	Writable     bool   `json:"writable"`
 	Provisioning bool   `json:"provisioning"`
-	DiskFull     bool   `json:"disk_full"`
+	DiskFull     bool   `json:"disk_full"` // it waits for space, or has no room to speak of (NoRoom)
 	Index        uint64 `json:"index"`     // of the last entry in the log
 	Committed    uint64 `json:"committed"` // index
 	Applied      uint64 `json:"applied"`   // index
 	Number       uint64 `json:"number"`    // of the last transaction applied
 	Lag
+	// DiskTotal is the size of the disk, and DiskFree what is free of it, in bytes; 0: nobody knows, or an older program does not say.
+	DiskTotal uint64 `json:"disk_total,omitempty"`
+	DiskFree  uint64 `json:"disk_free,omitempty"`
 	// DiskStalled is for how long the disk of the log has not answered a call; 0: not for seconds.
 	DiskStalled time.Duration `json:"disk_stalled,omitempty"`
 	// ReadsFail is whether reads of the data's pages have failed within the last minute.
@@ -87,7 +90,9 @@ func (n *Node) status() Status {
 	}
 	r := c.currentRole()
 	csn, pos := c.engine.Applied()
-	s.Term, s.Leader, s.Writable, s.DiskFull = r.term, r.leader, c.writable(), c.isFull()
+	s.Term, s.Leader, s.Writable = r.term, r.leader, c.writable()
+	has := c.roomNow()
+	s.DiskTotal, s.DiskFree, s.DiskFull = has.total, has.free, c.isFull() || NoRoom(has.total, has.free)
 	s.DiskStalled, s.ReadsFail, s.Undelivered = c.stalled(), c.readsFail.Load(), c.undeliveredNow()
 	s.Provisioning = n.provisioning.active()
 	s.Index, s.Applied, s.Number = c.binlog.LastIndex(), pos.Index, csn

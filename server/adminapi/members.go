@@ -258,12 +258,25 @@ func (s *Server) Transfer(ctx context.Context, req *triremev1.AdminTransferReque
 			return nil, refused("add another member first", "nobody else votes in this group")
 		}
 		if to != s.opt.Group.ID() {
+			if err := unfit(to, s.opt.Group.GroupStatus()); err != nil {
+				return nil, err
+			}
 			if err := s.opt.Group.Transfer(to); err != nil {
 				return nil, err
 			}
 		}
 		return &triremev1.AdminTransferResponse{Leader: s.nextLeader(ctx)}, nil
 	})
+}
+
+// unfit refuses a member that has said what is wrong with it: it would lead until that is noticed, and writes wait.
+func unfit(to uint64, states []group.Status) error {
+	for i := range states {
+		if s := &states[i]; s.ID == to && s.Error == "" && s.Trouble() != "" {
+			return refused("see to it first, or choose another, or none, for the one that can serve soonest", "member %d %s", to, s.Trouble())
+		}
+	}
+	return nil
 }
 
 // nextLeader waits until this node knows who leads after it has given leadership up: longer than a busy group needs to

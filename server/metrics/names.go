@@ -66,7 +66,7 @@ var Metrics = []Metric{
 	{"trireme_plan_cache_evicted_total", "", Counter, 1, "plans that made room for others"},
 	{"trireme_disk_size_bytes", "", Gauge, 1, "size of the data directory's file system"},
 	{"trireme_disk_free_bytes", "", Gauge, 1, "what the node may still use of it"},
-	{"trireme_disk_full", "", Gauge, 1, "1 while the disk is full"},
+	{"trireme_disk_full", "", Gauge, 1, "1 while the disk is full, or has no room to speak of: less than 16 MiB, or a hundredth of a smaller one, is free"},
 	{"trireme_disk_stalled_seconds", "", Gauge, 1, "for how long the disk has not answered a call for the log, once that is longer than two seconds and four election timeouts; 0 otherwise"},
 	{"trireme_group_undelivered_seconds", "", Gauge, 1, "for how long what this leader sends for the log has got to no majority, though a majority answers its heartbeats, once that is longer than three seconds and four election timeouts; 0 otherwise"},
 	{"trireme_certificate_expiry_time_seconds", "", Gauge, 1, "until when a certificate is valid, in seconds since 1970; the label use is clients or peers"},

@@ -33,7 +33,7 @@ func (n *Node) handOver() {
 		late := begin.isLate(&s, now)
 		switch {
 		case space.cannotBegin(&s, now):
-			space.handOver()
+			space.handOver(now)
 		case late:
 			begin.handOver()
 		case !s.Writable:
@@ -46,7 +46,7 @@ func (n *Node) handOver() {
 				n.log.Warn("a node that is being drained cannot hand leadership over", "error", err)
 			}
 		case space.look(n.sessions.OutOfSpace(), now):
-			space.handOver()
+			space.handOver(now)
 		}
 	}
 }

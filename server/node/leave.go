@@ -98,26 +98,32 @@ func (n *Node) handTo(set *kubernetes.Set) error {
 	return err
 }
 
-// staying are the other voters whose pods a set is to have, as their leader sees them: those that answer
-// before others, and whoever has more of the log before who has less.
+// staying are the other voters whose pods a set is to have, the best first.
 func (n *Node) staying(set *kubernetes.Set) (ids []uint64) {
-	all := n.group.Followers()
-	slices.SortStableFunc(all, func(a, b group.Follower) int {
-		switch {
-		case a.Active != b.Active && a.Active:
-			return -1
-		case a.Active != b.Active:
-			return 1
-		}
-		return cmp.Compare(b.Match, a.Match)
-	})
-	for _, m := range all {
+	for _, m := range successors(n.group.Followers(), n.group.GroupStatus()) {
 		name, ordinal, ok := kubernetes.Place(m.Addr)
 		if ok && name == set.Name && set.Has(ordinal) && !m.Learner {
 			ids = append(ids, m.ID)
 		}
 	}
 	return ids
+}
+
+// successors sorts members: those that their leader hears before others, then those whose disks are well, then whoever has more of the log.
+func successors(all []group.Follower, states []group.Status) []group.Follower {
+	unfit := func(f group.Follower) int {
+		switch {
+		case !f.Active:
+			return 2
+		case slices.ContainsFunc(states, func(s group.Status) bool { return s.ID == f.ID && illDisk(&s) }):
+			return 1
+		}
+		return 0
+	}
+	slices.SortStableFunc(all, func(a, b group.Follower) int {
+		return cmp.Or(cmp.Compare(unfit(a), unfit(b)), cmp.Compare(b.Match, a.Match))
+	})
+	return all
 }
 
 // leave has the leader take this member out of the group: why it is still in it; nil: it has left.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -47,6 +48,13 @@ func (o *ownClaim) look() {
 		return
 	}
 	now := time.Now()
+	if o.leaves(ctx) {
+		if now.Sub(o.said) >= minorityAgain {
+			o.said = now
+			o.n.log.Info("the claim of this pod is deleted, as of all pods for which the StatefulSet has no place any more: it goes with the pod", "claim", claim.Name)
+		}
+		return
+	}
 	text := fmt.Sprintf("the claim %s of %s is being deleted: Kubernetes keeps it as long as the pod runs, and nothing takes that back. "+
 		"When the pod ends its data are gone. Do not hibernate the group, nor scale it to fewer. Look that the other members have all data "+
 		"(trireme admin status), then delete the pod, and no other: it comes back with a new volume and gets its data from them. "+
@@ -56,4 +64,13 @@ func (o *ownClaim) look() {
 		o.n.log.Warn("the claim of this pod is being deleted", "reason", text)
 	}
 	o.lasts(ctx, o.n, now, text)
+}
+
+// leaves reports whether the set has no place for this pod any more: the leader deletes its claim then, also while the pod stands still.
+func (o *ownClaim) leaves(ctx context.Context) bool {
+	if o.n.set == nil {
+		return false // it may not look at sets
+	}
+	set, err := o.n.askSet(ctx, o.pod.name)
+	return err == nil && set.Lasts && !set.Has(o.pod.ordinal)
 }

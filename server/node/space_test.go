@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -26,10 +27,14 @@ func TestSpaceWatch(t *testing.T) {
 		{spaceGrace / 2, 1, true},
 		{time.Second, 9, false},
 		{time.Second / 2, 9, false},
-		{spaceAgain, 0, false}, // quiet
+		{time.Second / 2, 9, true}, // another may have got room meanwhile
+		{spaceGrace / 2, 9, false},
+		{spaceGrace / 2, 9, true},
+		{spaceQuiet + 1, 0, false}, // quiet
 		{time.Second, 1, false},
 		{spaceGrace / 2, 1, false},
 		{spaceGrace / 2, 1, true},
+		{spaceAgain, 1, false}, // others have led meanwhile, and nobody looked
 	} {
 		now, failed = now.Add(step.after), failed+step.failed
 		if got := w.look(failed, now); got != step.want {
@@ -87,6 +92,63 @@ func TestRoomier(t *testing.T) {
 	}
 	if got := roomier(1, members, states[:1]); got != 0 {
 		t.Errorf("member %d", got)
+	}
+}
+
+// TestRoomiest: full members do not hand leadership to each other while one that has room is there, whoever has the lower id.
+func TestRoomiest(t *testing.T) {
+	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}}
+	states := []group.Status{{ID: 1, Applied: 90, DiskTotal: 1000, DiskFree: 10}, {ID: 2, Applied: 90, DiskTotal: 1000, DiskFree: 20}, {ID: 3, Applied: 90, DiskTotal: 1000, DiskFree: 600},
+		{ID: 4, Applied: 90}} // an older program, which does not say
+	if got := roomier(2, members, states); got != 3 {
+		t.Errorf("member %d", got)
+	}
+	states[0].Applied = 91
+	if got := roomier(2, members, states); got != 1 {
+		t.Errorf("of those that have room, member %d", got)
+	}
+	states[0].DiskFull = true
+	if got := roomier(2, members, states); got != 3 {
+		t.Errorf("where the one that knows most is full, member %d", got)
+	}
+}
+
+// TestAskedBefore: who was asked to lead and has given it back is not asked again while others may be, and where none may whoever gets room is asked at once.
+func TestAskedBefore(t *testing.T) {
+	members := []group.Member{{ID: 1}, {ID: 2}, {ID: 3}, {ID: 4}}
+	states := []group.Status{{ID: 1, DiskFree: 90}, {ID: 2, DiskFree: 80}, {ID: 3, DiskFree: 70}, {ID: 4, DiskFull: true}}
+	w, now := spaceWatch{}, time.Unix(1000, 0)
+	choose := func(after time.Duration, want uint64) {
+		t.Helper()
+		now = now.Add(after)
+		if got := w.choose(1, members, states, now); got != want {
+			t.Errorf("member %d, not %d", got, want)
+		}
+	}
+	choose(0, 2)
+	choose(3*spaceGrace, 3)
+	choose(spaceGrace, 0)
+	states[3].DiskFull = false
+	choose(spaceGrace, 4)
+	choose(spaceGrace, 0)
+	choose(spaceAgain-6*spaceGrace, 2)
+	choose(0, 0)
+	choose(spaceAgain, 2)
+}
+
+// TestSuccessors: who leaves hands over to one that is heard, of those to one that has room, and of those to who knows most.
+func TestSuccessors(t *testing.T) {
+	var all []group.Follower
+	for id := range uint64(5) {
+		all = append(all, group.Follower{Member: group.Member{ID: id}, Match: 10 - id, Active: id != 1})
+	}
+	states := []group.Status{{ID: 0, DiskFull: true}, {ID: 1}, {ID: 2, ReadsFail: true}, {ID: 4, DiskFree: 7}}
+	var got []uint64
+	for _, f := range successors(all, states) {
+		got = append(got, f.ID)
+	}
+	if want := []uint64{3, 4, 0, 2, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, not %v", got, want)
 	}
 }
 

@@ -142,20 +142,17 @@ func (n *Node) absent(ctx context.Context, m group.Member, states []group.Status
 	return "does not answer"
 }
 
-// spareRoom is how many bytes have to be free on the disk of a voter that others rely on, or a hundredth of a small disk. One without
+// cramped says that the disk of a voter that others rely on has no room to speak of; empty: it has, or nobody knows. One without
 // writes the log for as long as it has files for that, and then ends the writes of a group that it is alone in.
-const spareRoom = 16 << 20
-
-// cramped says that a disk has no room to speak of; empty: it has, or nobody knows.
 func cramped(total, free uint64) string {
-	if total == 0 || free >= min(spareRoom, total/100) {
+	if !group.NoRoom(total, free) {
 		return ""
 	}
 	return fmt.Sprintf("has %d KiB free on its disk", free>>10)
 }
 
 // lacks says what a voter that says so of itself lacks to do without others; empty: nothing. One whose disk is full may
-// still write the log, but can neither lead nor do so for long.
+// still write the log, but can neither lead nor do so for long. Older programs say so only once they find no space.
 func lacks(s *group.Status) string {
 	switch {
 	case s.Provisioning:

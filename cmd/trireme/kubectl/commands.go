@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
-	"time"
 )
 
 func (p *Plugin) none(args []string) error {
@@ -21,11 +20,27 @@ type statefulSet struct {
 	Meta meta `json:"metadata"`
 	Spec struct {
 		Replicas int `json:"replicas"`
+		Ordinals struct {
+			Start int `json:"start"`
+		} `json:"ordinals"`
 	} `json:"spec"`
 	Status struct {
 		Ready   int `json:"readyReplicas"`
 		Updated int `json:"updatedReplicas"`
 	} `json:"status"`
+}
+
+// pod is the number of a pod of the set, by its name.
+func (s *statefulSet) pod(name string) (ordinal int, ok bool) {
+	rest, ours := strings.CutPrefix(name, s.Meta.Name+"-")
+	ordinal, err := strconv.Atoi(rest)
+	return ordinal, ours && err == nil && ordinal >= 0
+}
+
+// drops reports whether the set has no place for a pod any more, so that its member leaves and its claim is deleted. A set of no pods hibernates.
+func (s *statefulSet) drops(name string) bool {
+	ordinal, ok := s.pod(name)
+	return ok && s.Spec.Replicas > 0 && (ordinal < s.Spec.Ordinals.Start || ordinal >= s.Spec.Ordinals.Start+s.Spec.Replicas)
 }
 
 type claim struct {
@@ -35,35 +50,6 @@ type claim struct {
 		Capacity map[string]string `json:"capacity"`
 	} `json:"status"`
 }
-
-type event struct {
-	Meta     meta   `json:"metadata"`
-	Type     string `json:"type"`
-	Reason   string `json:"reason"`
-	Message  string `json:"message"`
-	Involved struct {
-		Kind string `json:"kind"`
-		Name string `json:"name"`
-	} `json:"involvedObject"`
-	Last   time.Time `json:"lastTimestamp"`
-	Micro  time.Time `json:"eventTime"`
-	Series *struct {
-		Last time.Time `json:"lastObservedTime"`
-	} `json:"series"`
-}
-
-func (e *event) at() time.Time {
-	if e.Series != nil && e.Series.Last.After(e.Last) {
-		return e.Series.Last
-	}
-	if e.Last.IsZero() {
-		return e.Micro
-	}
-	return e.Last
-}
-
-// recent is how old the events are that status shows.
-const recent = 15 * time.Minute
 
 // status tells what Kubernetes knows of the group, and what the group knows of itself.
 func (p *Plugin) status(args []string) error {
@@ -105,22 +91,30 @@ func (p *Plugin) status(args []string) error {
 	}
 	p.table(rows)
 	rows = [][]any{{"CLAIM", "STATE", "SIZE"}}
-	var going []string
+	var going, leave []string
 	for i := range claims {
 		c := &claims[i]
 		state := c.Status.Phase
 		if c.Meta.Deleted != nil {
-			state, going = "Terminating", append(going, c.Meta.Name)
+			state = "Terminating"
+			if slices.ContainsFunc(sets, func(s statefulSet) bool { return s.drops(strings.TrimPrefix(c.Meta.Name, "data-")) }) {
+				leave = append(leave, c.Meta.Name)
+			} else {
+				going = append(going, c.Meta.Name)
+			}
 		}
 		rows = append(rows, []any{c.Meta.Name, state, c.Status.Capacity["storage"]})
 	}
 	p.table(rows)
+	if len(leave) > 0 {
+		_, _ = fmt.Fprintf(p.Stdout, "%s: its StatefulSet has no place for that pod any more; the claim goes when the pod has ended\n\n", strings.Join(leave, ", "))
+	}
 	if len(going) > 0 {
 		whole = false
 		_, _ = fmt.Fprintf(p.Stdout, "%s: somebody has deleted it. Kubernetes keeps it as long as its pod runs, and nothing takes that back: "+
 			"do not hibernate the group, nor scale it down. docs/operations-kubernetes.md, Claims that are being deleted\n\n", strings.Join(going, ", "))
 	}
-	if err := p.showEvents(); err != nil {
+	if err := p.showEvents(known(sets, pods, claims)); err != nil {
 		return err
 	}
 	s, err := p.server()
@@ -151,71 +145,6 @@ func (p *Plugin) table(rows [][]any) {
 	}
 	_ = w.Flush()
 	_, _ = fmt.Fprintln(p.Stdout)
-}
-
-// events are those of the release's objects, the oldest first.
-func (p *Plugin) events() ([]event, error) {
-	all, err := get[event](p, "events")
-	if err != nil {
-		return nil, err
-	}
-	sets, err := get[statefulSet](p, "statefulsets", "-l", instanceLabel+"="+p.release)
-	if err != nil {
-		return nil, err
-	}
-	all = slices.DeleteFunc(all, func(e event) bool {
-		return !slices.ContainsFunc(sets, func(s statefulSet) bool {
-			rest, ours := strings.CutPrefix(strings.TrimPrefix(e.Involved.Name, "data-"), s.Meta.Name)
-			return ours && (rest == "" || rest[0] == '-')
-		})
-	})
-	slices.SortStableFunc(all, func(a, b event) int { return a.at().Compare(b.at()) })
-	return all, nil
-}
-
-// shownEvents is how many events status shows at most.
-const shownEvents = 20
-
-// showEvents shows recent warnings, and what the group has said that it waits for: of each
-// reason and object what was said last, since what it waited for before is no longer true.
-func (p *Plugin) showEvents() error {
-	all, err := p.events()
-	if err != nil {
-		return err
-	}
-	type about struct{ object, reason string }
-	said := map[about]int{}
-	var last []*event
-	for i := range slices.Backward(all) {
-		e := &all[i]
-		if time.Since(e.at()) >= recent {
-			break
-		}
-		if e.Type != "Warning" && !strings.HasSuffix(e.Reason, "Waits") && e.Reason != "MemberStays" {
-			continue
-		}
-		key := about{e.Involved.Name, e.Reason}
-		if said[key]++; said[key] == 1 {
-			last = append(last, e)
-		}
-	}
-	if len(last) == 0 {
-		return nil
-	}
-	if more := len(last) - shownEvents; more > 0 {
-		last = last[:shownEvents]
-		_, _ = fmt.Fprintf(p.Stdout, "%d more events are older; kubectl get events shows all\n", more)
-	}
-	for _, e := range slices.Backward(last) {
-		again := ""
-		if n := said[about{e.Involved.Name, e.Reason}]; n > 1 {
-			again = fmt.Sprintf(" (the last of %d)", n)
-		}
-		_, _ = fmt.Fprintf(p.Stdout, "%s ago, %s: %s: %s%s\n",
-			time.Since(e.at()).Round(time.Second), e.Involved.Name, e.Reason, strings.TrimSpace(e.Message), again)
-	}
-	_, _ = fmt.Fprintln(p.Stdout)
-	return nil
 }
 
 func (p *Plugin) sql(args []string) error {

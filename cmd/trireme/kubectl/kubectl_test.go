@@ -49,7 +49,10 @@ func fake(dir string, args []string) int {
 	switch args[0] {
 	case "get":
 		if b, err := os.ReadFile(filepath.Join(dir, args[1]+".json")); err == nil {
-			fmt.Println(strings.ReplaceAll(string(b), `"NOW"`, `"`+time.Now().UTC().Format(time.RFC3339)+`"`))
+			fmt.Println(times.ReplaceAllStringFunc(string(b), func(text string) string {
+				ago, _ := time.ParseDuration(strings.Trim(text, `"NOW-`))
+				return `"` + time.Now().Add(-ago).UTC().Format(time.RFC3339) + `"`
+			}))
 			return 0
 		}
 		if args[1] == "--raw" || strings.Contains(args[1], ",") {
@@ -77,6 +80,9 @@ func fake(dir string, args []string) int {
 	}
 	return 0
 }
+
+// times are those of objects: now, or so long ago.
+var times = regexp.MustCompile(`"NOW(-[0-9a-z]+)?"`)
 
 var stamps = regexp.MustCompile(`-[0-9]{8}-[0-9]{6}|-list-[0-9]{6}|[0-9]+s ago`)
 

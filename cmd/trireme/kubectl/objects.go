@@ -22,9 +22,11 @@ const (
 // meta is the part of an object that is looked at.
 type meta struct {
 	Name        string            `json:"name"`
+	UID         string            `json:"uid"`
 	Namespace   string            `json:"namespace"`
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
+	Created     time.Time         `json:"creationTimestamp"`
 	Deleted     *time.Time        `json:"deletionTimestamp"`
 }
 

@@ -546,7 +546,7 @@ type AdminMember struct {
 	DiskTotalBytes uint64 `protobuf:"varint,19,opt,name=disk_total_bytes,json=diskTotalBytes,proto3" json:"disk_total_bytes,omitempty"`
 	// Of them those that the node may still use.
 	DiskFreeBytes uint64 `protobuf:"varint,20,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
-	// Its disk is full: as a leader it takes no writes.
+	// Its disk is full, or has no room to speak of: another is to lead.
 	DiskFull bool `protobuf:"varint,21,opt,name=disk_full,json=diskFull,proto3" json:"disk_full,omitempty"`
 	// It is being drained.
 	Draining bool `protobuf:"varint,22,opt,name=draining,proto3" json:"draining,omitempty"`

@@ -35,6 +35,7 @@ func runPreflight(args []string) error {
 	addrs := f.String("http", "", "HTTP `addresses` of the group's members, parted by commas; empty: the group is not asked")
 	f.IntVar(&g.running, "running", 0, "how many voting members there are to be now, the first so many of --http; 0: whoever answers tells. Others, up to --members, come with the upgrade, and are not waited for while nobody has their names")
 	f.BoolVar(&g.makes, "makes-pods", false, "the group's StatefulSet is gone, and the upgrade makes it anew: members whose pods are gone as well, so that nobody has their names, are not waited for")
+	f.BoolVar(&g.grows, "grows-disks", false, "the upgrade makes the members' disks larger before it starts any of them anew: one whose disk is full, and which is behind for it, is no reason to wait")
 	f.BoolVar(&g.named, "named", false, "what gives the members their names is there: where nobody has one, no member runs")
 	f.IntVar(&g.members, "members", 0, "how many voting members there are to be afterwards; 0: as many as now")
 	f.DurationVar(&g.maxLag, "max-lag", 10*time.Second, "a member that is further behind counts as away")
@@ -132,6 +133,7 @@ type groupCheck struct {
 	authorities      node.Authorities
 	running, members int
 	named            bool // nobody has a name if no member runs, and by nothing else
+	grows            bool // disks become larger before any member is started anew
 	makes            bool // pods that are not there come with the upgrade, and by nothing else
 	maxLag, wait     time.Duration
 	otherwise        string
@@ -399,6 +401,7 @@ func (g *groupCheck) voters(leader *node.Report, told, made []string) (bad []str
 				why = ": " + m.Status.Error
 			}
 			bad = append(bad, fmt.Sprintf("%s, member %d, is %s%s", who, m.ID, m.State, why))
+		case g.grows && m.Status.DiskFull && m.Status.DiskStalled == 0 && !m.Status.ReadsFail && m.Status.Undelivered == 0:
 		case m.Status.Trouble() != "":
 			bad = append(bad, fmt.Sprintf("%s, member %d, %s", who, m.ID, m.Status.Trouble()))
 		case m.Status.Writable:

@@ -163,6 +163,18 @@ func TestPreflightGroup(t *testing.T) {
 		{"knows nothing", 3, 3, 3, func(s standing) { s.leader().Members[1].Status.Time = -1 }, "does not know yet"},
 		{"reads fail", 3, 3, 3, func(s standing) { s.leader().Members[2].Status.ReadsFail = true }, "db-2, member 3, has a disk that fails to give back its data"},
 		{"a full disk", 3, 3, 3, func(s standing) { s.leader().Members[2].Status.DiskFull = true }, "db-2, member 3, has a full disk"},
+		{"a full disk that grows", 3, 3, 3, func(s standing) {
+			s["grows"] = nil
+			s.leader().Members[2].Status.DiskFull, s.leader().Members[2].Status.Time = true, time.Hour
+		}, ""},
+		{"a full disk that grows and does not answer", 3, 3, 3, func(s standing) {
+			s["grows"] = nil
+			s.leader().Members[2].Status.DiskFull, s.leader().Members[2].Status.DiskStalled = true, time.Minute
+		}, "db-2, member 3, has a full disk"},
+		{"disks grow, and one member is behind", 3, 3, 3, func(s standing) {
+			s["grows"] = nil
+			s.leader().Members[1].Status.Time = time.Minute
+		}, "db-1, member 2, is 1m0s behind"},
 		{"gets its data", 3, 3, 3, func(s standing) { s.leader().Members[2].State = "RECOVERING" }, "is RECOVERING"},
 		{"joins", 3, 3, 3, func(s standing) { s.leader().Members[2].Learner = true }, "of 3 members 2 vote"},
 		{"a replica for reading is away", 4, 3, 3, func(s standing) { s.away(3); s.leader().Members[3].Learner = true }, ""},
@@ -185,8 +197,10 @@ func TestPreflightGroup(t *testing.T) {
 		now := time.Now()
 		var said []string
 		_, named := s["named"]
+		_, grows := s["grows"]
 		delete(s, "named")
-		g := groupCheck{cluster: "db", peerTLS: "on", named: named, authorities: node.Authorities{Trusted: []string{"b", "c"}, Signed: []string{"b"}}, running: max(0, c.running), makes: c.running < 0, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
+		delete(s, "grows")
+		g := groupCheck{cluster: "db", peerTLS: "on", named: named, grows: grows, authorities: node.Authorities{Trusted: []string{"b", "c"}, Signed: []string{"b"}}, running: max(0, c.running), makes: c.running < 0, members: c.members, maxLag: 10 * time.Second, wait: 30 * time.Second, otherwise: "or else",
 			now: func() time.Time { return now }, sleep: func(d time.Duration) { now = now.Add(d) }, say: func(text string) { said = append(said, text) },
 			ask: func(addr string) (node.Report, error) {
 				if r := s[addr]; r != nil {

@@ -207,6 +207,13 @@ func TestCheckJob(t *testing.T) {
 	if says := option(t, upgraded(t, in, "{}"), "otherwise"); !strings.Contains(says, "change it while all are stopped") || !strings.Contains(says, "hibernate=true") {
 		t.Errorf("where no majority runs nobody knows what to do: %s", says)
 	}
+	for values, want := range map[string]bool{"{}": false, "persistence: {size: 40Gi}": true, "replicaCount: 5": false,
+		"{persistence: {size: 40Gi}, upgrade: {prepare: {keepClaims: true}}}": false, "{persistence: {size: 40Gi}, upgrade: {prepare: {enabled: false}}}": false} {
+		args := object[*batchv1.Job](t, upgraded(t, standing(set+" 20Gi 3 helm"), values), "Job/prod-db-trireme-check").Spec.Template.Spec.Containers[0].Args
+		if slices.Contains(args, "--grows-disks") != want {
+			t.Errorf("%s: %v", values, args)
+		}
+	}
 	for _, r := range []*release{upgraded(t, in, "{}"), upgraded(t, nil, "{}"), upgraded(t, seen{}, "{}"), must(t, "upgrade: {check: {group: always}}")} {
 		if says := option(t, r, "otherwise"); strings.Contains(says, "is gone") || says == "" {
 			t.Errorf("nothing is gone: %s", says)

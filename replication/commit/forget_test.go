@@ -2,6 +2,7 @@ package commit
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -124,6 +125,27 @@ func TestForgettingReadsOldTokens(t *testing.T) {
 		}
 		if reads[40_000] > reads[10]+5 {
 			t.Errorf("pages read from disk, by the number of young tokens: %v", reads)
+		}
+	})
+}
+
+// What is remembered of a token is told whatever this node's clock shows: it may be that of the client that is right.
+func TestRememberedWhateverTheClock(t *testing.T) {
+	rememberer(t, func(k *Tokens, do func([]Use, int64)) {
+		at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro()
+		used, other := madeFrom(at), madeFrom(at)
+		used[8], other[8] = 1, 2
+		do([]Use{{Token: used, Number: 7, Time: at}}, 0)
+		for _, off := range []time.Duration{-100 * time.Hour, -2 * time.Hour, 0, 2 * time.Hour} {
+			var is *TokenUsedError
+			if err := k.check(used, at+off.Microseconds()); !errors.As(err, &is) || is.Number != 7 {
+				t.Errorf("by a clock that is %v off: %v", off, err)
+			}
+		}
+		for off, want := range map[time.Duration]error{-2 * time.Hour: ErrTokenAhead, 0: nil, 2 * time.Hour: ErrTokenExpired} {
+			if err := k.check(other, at+off.Microseconds()); !errors.Is(err, want) {
+				t.Errorf("one that is not remembered, by a clock that is %v off: %v", off, err)
+			}
 		}
 	})
 }

@@ -87,19 +87,17 @@ func (k *Tokens) ForgetBefore(now time.Time) int64 {
 
 // check says whether a transaction may be committed with a token.
 func (k *Tokens) check(t entry.Token, now int64) error {
+	number, found, err := k.Lookup(t) // first: what was committed is committed, whatever this node's clock shows
 	switch at := tokenTime(t); {
-	case at < now-time.Duration(k.life.Load()).Microseconds():
-		return ErrTokenExpired
-	case at > now+tokenAhead.Microseconds():
-		return ErrTokenAhead
-	}
-	number, found, err := k.Lookup(t)
-	switch {
 	case err != nil:
 		return err
 	case found:
 		return &TokenUsedError{number}
-	case tokenTime(t) <= k.Floor(): // which rises before anything is forgotten: it is read after the look
+	case at < now-time.Duration(k.life.Load()).Microseconds():
+		return ErrTokenExpired
+	case at > now+tokenAhead.Microseconds():
+		return ErrTokenAhead
+	case at <= k.Floor(): // which rises before anything is forgotten: it is read after the look
 		return ErrTokenExpired
 	}
 	return nil

@@ -258,7 +258,7 @@ func answersHeartbeat(task *raftTask, counts time.Duration) bool {
 	l := lease{held: true, counts: counts}
 	m := from(1, 7, raftpb.MsgHeartbeat)
 	m.Context = make([]byte, roundSize)
-	l.tell(m, 0, log.Identity{}, 0, time.Time{})
+	l.tell(m, 0, log.Identity{})
 	task.clock = 0
 	return task.promiseTo(m)
 }

@@ -99,8 +99,8 @@ type core struct {
 	// freshBefore is the last word before that whose entries are here.
 	freshBefore atomic.Pointer[freshness]
 	words       words
-	// leaderClock is of the leader's last word; nil: it does not say what its clock shows.
-	leaderClock atomic.Pointer[leaderClock]
+	undated     atomic.Bool  // the leader's last word has no date
+	led         atomic.Int64 // when a leader was heard first since the start, on the lease clock; 0: not yet
 	behind      behind
 	failure     atomic.Pointer[error]
 	onFail      func(error)

@@ -363,7 +363,13 @@ func TestLateWords(t *testing.T) {
 // TestEntriesOfAnotherClock: the time in an entry of a former leader, whose clock was ahead, tells nothing of how old data are beside
 // the words of the present one.
 func TestEntriesOfAnotherClock(t *testing.T) {
-	simulate(t, 2, 3, simnettest.Options{}, nil, func(r *simRig) {
+	for _, lease := range []bool{true, false} {
+		entriesOfAnotherClock(t, lease)
+	}
+}
+
+func entriesOfAnotherClock(t *testing.T, lease bool) {
+	simulate(t, 2, 3, simnettest.Options{}, func(o *group.Options) { o.NoLease = !lease }, func(r *simRig) {
 		l := r.leader(nil)
 		l.kill()
 		l.wall = time.Hour
@@ -380,12 +386,15 @@ func TestEntriesOfAnotherClock(t *testing.T) {
 			t.Error("the other one does not lead", err)
 			return
 		}
-		const bound = time.Second
+		bound := time.Second
+		if !lease {
+			bound = 3 * time.Second
+		}
 		for range 10 {
 			m.write(m.node, "unseen")
 			env.Sleep(r.sim, bound+100*time.Millisecond)
 			if got, ok := n.bounded(bound, time.Nanosecond); ok && got < r.acked {
-				t.Errorf("data of %v have %d of %d", bound, got, r.acked)
+				t.Errorf("lease %t: data of %v have %d of %d", lease, bound, got, r.acked)
 			}
 		}
 	})

@@ -110,9 +110,8 @@ func (l *lease) renew(t *raftTask) {
 	if !t.askRaft(readContext(t.n.incarnation, contextLease, round.seq)) {
 		return
 	}
-	if l.seq = round.seq; l.held {
-		l.sent = append(l.sent, round)
-	}
+	l.seq = round.seq
+	l.sent = append(l.sent, round)
 }
 
 // confirmed notes that a majority has answered a round.
@@ -125,12 +124,11 @@ func (l *lease) confirmed(t *raftTask, s raft.ReadState) {
 		return // of an earlier leadership
 	}
 	t.n.removal.over() // a majority takes this member for its leader
-	if !l.held {
-		return
-	}
 	for len(l.sent) > 0 && l.sent[0].seq <= seq {
 		if l.sent[0].seq == seq {
-			l.until.Store(int64(l.sent[0].at + l.length))
+			if l.held {
+				l.until.Store(int64(l.sent[0].at + l.length))
+			}
 			l.fresh, l.freshAt, l.proven = freshness{l.sent[0].wall, s.Index}, l.sent[0].at, t.env.Monotonic()
 			t.n.words.add(s.Index, l.freshAt)
 			t.n.hearFresh(l.fresh)
@@ -180,20 +178,19 @@ const (
 )
 
 // tell puts what followers are told into a heartbeat, if it is of a round.
-func (l *lease) tell(m *raftpb.Message, index uint64, of log.Identity, now time.Duration, wall time.Time) {
+func (l *lease) tell(m *raftpb.Message, index uint64, of log.Identity) {
 	if len(m.GetContext()) != roundSize {
 		return
 	}
-	answer := l.answered[m.GetTo()]
-	fresh, counts, sent := freshness{time: wall.Add(answer.at - now).UnixMicro()}, time.Duration(0), answer.at
+	answer, counts := l.answered[m.GetTo()], time.Duration(0)
 	if l.held {
-		if fresh, counts, sent = l.fresh, l.counts, l.freshAt; fresh.index != 0 {
+		if counts = l.counts; l.fresh.index != 0 {
 			l.told.Store(int64(l.proven))
 		}
 	}
 	b := append(make([]byte, 0, datedSize), m.GetContext()...)
-	for _, n := range [...]uint64{uint64(fresh.time), fresh.index, uint64(counts), index, of.Term, uint64(of.Checksum),
-		date(answer.round, answer.at-sent)} {
+	for _, n := range [...]uint64{uint64(l.fresh.time), l.fresh.index, uint64(counts), index, of.Term, uint64(of.Checksum),
+		date(answer.round, answer.at-l.freshAt)} {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	m.Context = b

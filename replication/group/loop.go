@@ -373,7 +373,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 			t.bounds.sent(m)
 			if m.GetType() == raftpb.MsgHeartbeat {
 				index, of := t.alike(m.GetTo())
-				t.lease.tell(m, index, of, t.n.leaseClock(), t.env.Now())
+				t.lease.tell(m, index, of)
 			}
 			t.outbox = append(t.outbox, m)
 		}

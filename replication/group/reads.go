@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"go.etcd.io/raft/v3"
+
 	"github.com/triremedb/trireme/engine/env"
 )
 
@@ -257,7 +259,7 @@ func (c *core) waitFresh(bound time.Duration, w waiting) error {
 		}
 	}()
 	for pause := time.Millisecond; ; pause = min(2*pause, endedEvery/2) {
-		age := c.age(true)
+		age := c.age()
 		if age <= bound {
 			return nil
 		}
@@ -296,9 +298,9 @@ func (c *core) hearFresh(f freshness) {
 	c.fresh.Store(&f)
 }
 
-// age is how long ago everything that the group had acknowledged was applied here: at most, if strict, or about; 0 for the leader, and
-// the greatest if nobody knows. See words.go.
-func (c *core) age(strict bool) time.Duration {
+// age is how long ago everything that the group had acknowledged was applied here, at most; 0 for the leader, and the greatest if nobody
+// knows. See words.go.
+func (c *core) age() time.Duration {
 	now := c.leaseClock()
 	if term := c.serving.Load(); term != 0 && c.raft.lease.valid(now, term) {
 		return 0
@@ -309,8 +311,7 @@ func (c *core) age(strict bool) time.Duration {
 	if ok {
 		age = now - said
 	}
-	clock := c.leaderClock.Load()
-	if clock != nil && strict && heard {
+	if !c.undated.Load() && (heard || !c.wordless(now)) {
 		return age
 	}
 	at, index := c.lastTime.load()
@@ -319,11 +320,14 @@ func (c *core) age(strict bool) time.Duration {
 	} else if f = c.freshBefore.Load(); f != nil && f.index >= index {
 		at = f.time
 	}
-	switch {
-	case at == 0:
+	if at == 0 {
 		return age
-	case clock != nil:
-		return min(age, clock.since(at, now, strict))
 	}
 	return min(age, max(0, time.Duration(c.env.Now().UnixMicro()-at)*time.Microsecond))
+}
+
+// wordless reports whether the leader is one that says nothing: for so long that it would have.
+func (c *core) wordless(now time.Duration) bool {
+	led := time.Duration(c.led.Load())
+	return led != 0 && now-led > 3*compareEvery && c.currentRole().leader != raft.None
 }

@@ -330,7 +330,7 @@ func TestRefuse(t *testing.T) {
 func TestTold(t *testing.T) {
 	l := lease{held: true, counts: 2 * time.Second, fresh: freshness{time: 7, index: 8}}
 	m := &raftpb.Message{Type: raftpb.MsgHeartbeat.Enum(), Term: new(uint64(3)), Context: binary.LittleEndian.AppendUint64(nil, 9)}
-	l.tell(m, 0, log.Identity{}, 0, time.Time{})
+	l.tell(m, 0, log.Identity{})
 	whole := m.GetContext()
 	for n := range len(whole) + 1 {
 		m.Context = whole[:n]

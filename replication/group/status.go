@@ -120,7 +120,7 @@ var UnknownLag = Lag{Time: -1, Entries: -1, Bytes: -1}
 // lag tells how far this member is behind. Between two words of the leader nobody tells the time; where
 // there is no leader any more, nobody will.
 func (c *core) lag(applied, committed uint64) Lag {
-	l := Lag{Time: c.age(false)}
+	l := Lag{Time: c.age()}
 	switch {
 	case l.Time > 1<<62:
 		l.Time = -1

@@ -13,8 +13,8 @@ import (
 // answered; and how long after the sending of the former the leader has heard that answer. The member knows when it has answered, and
 // that was before the leader heard it: the sending was so long before the answer, or later. Of two clocks only the speeds are compared.
 //
-// Older leaders do not say so. Then, and without a lease, what tells the age is the leader's clock in the newest entry applied or in its
-// word; of a leader that says what its clock showed when it heard the answer, the difference of the clocks is taken out.
+// Older leaders do not say so, and one that is the only voter sends no rounds. Then what tells the age is the leader's clock in the newest
+// entry applied, or in its word, and this member's.
 
 // maxWords bounds how many words are remembered that tell of entries which are not applied yet.
 const maxWords = 256
@@ -110,42 +110,20 @@ func (h *heardRounds) at(round uint16) (time.Duration, bool) {
 	return 0, false
 }
 
-// leaderClock is what a leader's clock showed, in microseconds since 1970, when it heard an answer that this member has given at a time on
-// its own lease clock.
-type leaderClock struct {
-	wall int64
-	at   time.Duration
-}
-
-// since is how long ago the leader's clock showed a time: at most, if strict, or about. A time that is later than what the clock showed may
-// be of another leader, or of before the clock was set back.
-func (k *leaderClock) since(wall int64, now time.Duration, strict bool) time.Duration {
-	ago := time.Duration(k.wall-wall) * time.Microsecond
-	if strict {
-		ago = max(0, ago)
-	}
-	return max(0, now-k.at+ago)
-}
-
 // hearWord takes in what a leader's heartbeat says, if it is one of a round.
 func (t *raftTask) hearWord(m *raftpb.Message) {
+	c, now := t.n, t.n.leaseClock()
+	c.led.CompareAndSwap(0, int64(max(now, 1)))
 	f, ok := told(m)
 	if !ok {
 		return
 	}
-	b, c, now := m.GetContext(), t.n, t.n.leaseClock()
+	b := m.GetContext()
 	t.rounds.add(leadership{m.GetFrom(), m.GetTerm()}, binary.LittleEndian.Uint64(b), now)
-	if len(b) < datedSize {
-		c.leaderClock.Store(nil)
-	} else {
+	if c.undated.Store(len(b) < datedSize); len(b) >= datedSize && f.index != 0 {
 		answered, after := dated(binary.LittleEndian.Uint64(b[alikeSize:]))
 		if at, ok := t.rounds.at(answered); ok {
-			if f.time != 0 {
-				c.leaderClock.Store(&leaderClock{f.time + after.Microseconds(), at})
-			}
-			if f.index != 0 {
-				c.words.add(f.index, at-after)
-			}
+			c.words.add(f.index, min(at-after, now))
 		}
 	}
 	if f.index != 0 {

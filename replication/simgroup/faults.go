@@ -35,7 +35,7 @@ func (w *world) pause(n *node, how pauseKind, d time.Duration) {
 	w.net.SetHostDown(n.addr, true)
 	n.env.Pause(how != pauseProcess)
 	n.suspended, n.pausedAt = how == pauseMachine, w.sim.Monotonic()
-	w.untimely = w.untimely || how != pauseProcess
+	w.untimely = w.untimely || how == pauseGuest
 	w.sim.Go("resume", func() {
 		env.Sleep(w.sim, d)
 		if n.life != life || !n.env.Paused() {
@@ -84,7 +84,7 @@ func (w *world) harmPause(rng *rand.Rand) {
 
 // harmDrift lets the clocks run at other speeds, and that of leases jump ahead.
 func (w *world) harmDrift(rng *rand.Rand) {
-	w.untimely = true
+	w.disagree = true
 	for _, n := range w.made {
 		n.env.SetRate(0.95 + rng.Float64()/10)
 		if rng.IntN(4) == 0 {

@@ -93,7 +93,6 @@ type chronicle struct {
 	numbered map[uint64]*op
 	clock    int64
 	reads    int
-	bounded  int // of which the age was checked
 	writes   int
 	lost     int // answers unknown
 	found    int // of which a token told more

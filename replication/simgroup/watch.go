@@ -40,7 +40,10 @@ func (w *world) watcher(number int, seed uint64) {
 		v := &view{w: w, n: n, rng: rng, name: fmt.Sprintf("read %d of watcher %d on node %d", i, number, n.id),
 			least: w.history.acked, newest: w.history.newest, opt: group.ReadOptions{Wait: time.Second}}
 		v.snap = &snap{node: n.id, txn: &history.Txn{Name: v.name, Begin: w.history.now()}}
-		switch rng.IntN(4) {
+		switch rng.IntN(5) {
+		case 4:
+			v.opt.Consistency, v.opt.Bound, v.newest, v.snap.txn.Stale = group.Bounded, time.Duration(50+rng.IntN(1000))*time.Millisecond, nil, true
+			v.least = w.bounded(v.opt.Bound)
 		case 0:
 			v.opt.Consistency, v.newest, v.snap.txn.Stale = group.Local, nil, true
 		case 1: // it may miss what another read has seen and nobody has acknowledged
@@ -68,6 +71,11 @@ type view struct {
 	snap   *snap
 	saw    []sight
 	wrong  string
+}
+
+// old reports whether the read may miss what was acknowledged before it.
+func (v *view) old() bool {
+	return v.opt.Consistency == group.Local || v.opt.Consistency == group.Bounded
 }
 
 // take reads. Errors are of members that do not serve.
@@ -148,7 +156,7 @@ func (v *view) seeRegister(s *txn.Session) error {
 	row, err := read(s, t, v.rng.Int64N(registers), false, 0, 0, 1)
 	if err == nil && row != nil {
 		v.saw = append(v.saw, sight{reader: v.name, register: row[0].Int(), value: row[1].Int(),
-			began: v.snap.txn.Begin, stale: v.opt.Consistency == group.Local, snapshot: v.snap.snapshot})
+			began: v.snap.txn.Begin, stale: v.old(), snapshot: v.snap.snapshot})
 	}
 	return err
 }
@@ -163,7 +171,7 @@ func (v *view) seeSums(s *txn.Session) error {
 		return err
 	}
 	sum, rows, err := sumBalances(s, t)
-	early := rows == 0 && v.opt.Consistency == group.Local // it may not have come to the deposits yet
+	early := rows == 0 && v.old() // it may not have come to the deposits yet
 	if err == nil && !early && (rows != accounts || sum != accounts*opening) {
 		v.wrong = fmt.Sprintf("%d accounts with %d together; there are %d with %d", rows, sum, accounts,
 			accounts*opening)

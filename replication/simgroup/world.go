@@ -81,7 +81,7 @@ type world struct {
 	calm   bool // there is no harm but that of strikes
 	// untimely: clocks have been harmed, so that nobody can tell by them how old data are.
 	untimely bool
-	// disagree: clocks on the wall have been set wrong. Where leaders date their words that is nobody's business.
+	// disagree: clocks on the wall have been set wrong, or all run at other speeds. Where leaders date their words only the speeds count.
 	disagree bool
 	// rotten is the node whose disk rots; nil: none does.
 	rotten  *node

@@ -96,7 +96,7 @@ trireme_build_info{version="a\"b\\c\nd"} 1
 # TYPE trireme_group_members gauge
 trireme_group_members{role="voter"} 2
 trireme_group_members{role="learner"} 2.147483647e+09
-# HELP trireme_replica_lag_seconds age of the last entry applied; absent while it is unknown
+# HELP trireme_replica_lag_seconds how long ago what this member has was all that the group had, whatever clocks show; absent while it is unknown
 # TYPE trireme_replica_lag_seconds gauge
 trireme_replica_lag_seconds 1.5
 `

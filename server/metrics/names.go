@@ -196,7 +196,7 @@ var Metrics = []Metric{
 	{"trireme_applier_ahead_rows_total", "Replica_ahead_rows", Counter, 1, "rows of large transactions changed ahead of their commit"},
 	{"trireme_applier_ahead_transactions_total", "Replica_ahead_transactions", Counter, 1, "large transactions that were applied when they were committed"},
 	{"trireme_applier_ahead_dropped_total", "Replica_ahead_dropped", Counter, 1, "times that what was applied ahead was rolled back"},
-	{"trireme_replica_lag_seconds", "Replica_lag_ms", Gauge, 0.001, "age of the last entry applied; absent while it is unknown"},
+	{"trireme_replica_lag_seconds", "Replica_lag_ms", Gauge, 0.001, "how long ago what this member has was all that the group had, whatever clocks show; absent while it is unknown"},
 	{"trireme_replica_lag_entries", "Replica_lag_entries", Gauge, 1, "entries that the group has agreed on and that are not applied here"},
 	{"trireme_replica_lag_bytes", "Replica_lag_bytes", Gauge, 1, "bytes of the log that the group has agreed on and that are not applied here; absent while it is unknown"},
 	{"trireme_provision_snapshots_open", "Provision_snapshots_open", Gauge, 1, "snapshots held for members that get their data here"},

@@ -363,7 +363,7 @@ func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	}
 	if s.trx.tables.held {
 		for i := range uses {
-			if u := &uses[i]; u.Changed {
+			if u := &uses[i]; u.Changed && !s.ownUse(u) {
 				if err := s.trx.tables.checkWrite(u.Schema, u.Table); err != nil {
 					return err
 				}
@@ -376,6 +376,9 @@ func (s *Session) mayRun(uses []plan.Use, kind string, st ast.Node) error {
 	}
 	for i := range uses {
 		u := &uses[i]
+		if s.ownUse(u) {
+			continue
+		}
 		if u.View != "" {
 			if err := s.mayUseBelow(u, kind); err != nil {
 				return err

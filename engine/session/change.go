@@ -120,7 +120,7 @@ func (s *Session) runChange(ctx context.Context, c *compiled) (Outcome, error) {
 	if err := s.mayRun(c.uses, kind, c.kind); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.beginChange(p.ignore); err != nil {
+	if err := s.beginChange(p.ignore, s.changesOwn(c)); err != nil {
 		return Outcome{}, err
 	}
 	if p.unsafe && s.opt.safeUpdates {

@@ -37,6 +37,7 @@ type compiled struct {
 	// InnoDB an UPDATE of one table, and INSERT or REPLACE .. SELECT.
 	snapshots bool
 	cached    bool          // may be kept in the plan cache
+	temporary bool          // uses temporary tables of the session
 	limit     time.Duration // of a query's hint
 	// kept are warnings, each time that it runs, about what it says to no effect.
 	kept []*sqlerr.Error
@@ -98,6 +99,7 @@ type compiledTable struct {
 	schema, name string
 	keys         *record.Schema
 	view         bool
+	shared       bool  // it is everybody's whatever temporary tables the session has
 	rows         int64 // that the table had
 }
 
@@ -108,10 +110,23 @@ type schemaCatalog struct {
 	c *compiled
 	// volatile is set when something was asked for that differs from session to session.
 	volatile bool
+	// temporary is a temporary table of the session that was asked for; empty: none was.
+	temporary string
+	// making is the temporary table that the statement makes: what it reads by that name is everybody's.
+	making txn.Name
 }
 
 // Lookup finds what a name stands for.
 func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
+	return l.lookup(schema, name, false)
+}
+
+// LookupShared is Lookup without the session's temporary tables.
+func (l *schemaCatalog) LookupShared(schema, name string) (plan.Source, error) {
+	return l.lookup(schema, name, true)
+}
+
+func (l *schemaCatalog) lookup(schema, name string, shared bool) (plan.Source, error) {
 	s := l.s
 	if known, ok := virtualSchema(schema); ok {
 		if v := virtualTable(known, name); v != nil {
@@ -129,17 +144,21 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 	}
 	// Locks, and the memory of transactions, have the names for longer than there is a text of them.
 	schema, name = strings.Clone(schema), strings.Clone(name)
-	t, err := s.openTable(schema, name)
+	shared = shared || l.making == txn.Name{Schema: schema, Table: name}
+	t, err := s.openTable(schema, name, shared)
 	if err != nil {
 		return plan.Source{}, err
+	}
+	if t.Temporary() {
+		l.volatile, l.temporary = true, name
 	}
 	keys := t.Table().Schema
 	v, isView := catalog.ViewOf(keys.Table)
 	if !isView {
-		l.c.note(compiledTable{schema, name, keys, false, t.Table().Rows()})
+		l.c.note(compiledTable{schema, name, keys, false, shared, t.Table().Rows()})
 		return plan.Source{Table: &plan.TableSource{Keys: keys, Stats: tableStats{t.Table()}}}, nil
 	}
-	l.c.note(compiledTable{schema, name, keys, true, 0})
+	l.c.note(compiledTable{schema, name, keys, true, shared, 0})
 	q, err := catalog.ParseQuery(v.Query, s.holdsText)
 	if err != nil {
 		return plan.Source{}, err
@@ -159,19 +178,24 @@ func (l *schemaCatalog) Lookup(schema, name string) (plan.Source, error) {
 
 func (c *compiled) note(t compiledTable) {
 	for _, o := range c.tables {
-		if o.schema == t.schema && o.name == t.name {
+		if o.schema == t.schema && o.name == t.name && o.keys == t.keys {
 			return
 		}
 	}
 	c.tables = append(c.tables, t)
 }
 
-// openTable opens a table for the statement, which begins its work with the first one.
-// Error 1146 has the table's name in it.
-func (s *Session) openTable(schema, name string) (*txn.Table, error) {
+// openTable opens a table for the statement, which begins its work with the first one: the session's temporary one of the name, if
+// there is one and not everybody's is asked for. Error 1146 has the table's name in it.
+func (s *Session) openTable(schema, name string, shared bool) (*txn.Table, error) {
 	if !s.trx.begun {
 		if err := s.beginWork(); err != nil {
 			return nil, err
+		}
+	}
+	if !shared {
+		if t, err := s.txn.OpenTemporary(schema, name); t != nil || err != nil {
+			return t, err
 		}
 	}
 	if s.trx.tables.held {
@@ -252,6 +276,7 @@ func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, er
 	default:
 		err = unknownStatement(st)
 	}
+	c.temporary = l.temporary != ""
 	if c.cached = !l.volatile; err == nil {
 		c.size = c.planSize()
 	}
@@ -283,7 +308,7 @@ func (s *Session) openTables(c *compiled) (changed bool, err error) {
 	}
 	for i := range c.tables {
 		t := &c.tables[i]
-		o, err := s.openTable(t.schema, t.name)
+		o, err := s.openTable(t.schema, t.name, t.shared)
 		if err != nil {
 			return false, err
 		}
@@ -453,9 +478,10 @@ func (s *Session) runFirst(ctx context.Context, st ast.Statement, params []*type
 	}
 	var out Outcome
 	if err == nil {
-		if c.cached {
+		switch {
+		case c.cached:
 			s.m.plans.put(key, c)
-		} else {
+		case !c.temporary: // else the text may be worth keeping for other sessions
 			s.m.plans.put(key, nil)
 		}
 		if err = s.countUse(st); err == nil {

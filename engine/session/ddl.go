@@ -22,6 +22,9 @@ import (
 // runDDL runs a statement that changes definitions. It ends the transaction before and
 // makes its own (see inTransaction).
 func (s *Session) runDDL(st ast.Statement) (out Outcome, err error) {
+	if done, out, err := s.runTemporaryDDL(s.out.ctx, st); done {
+		return out, err
+	}
 	if s.info.ReadOnly {
 		return out, sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}

@@ -143,7 +143,7 @@ func (s *Session) takePlace(ctx context.Context, ch *catalog.Change, made *recor
 // that they refer to, and that may be the one that somebody has for himself.
 func (s *Session) copyDefinition(ch *catalog.Change) *record.Table {
 	next := ch.Table.Clone()
-	next.Name = tempPrefix + strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
+	next.Name = s.copyName()
 	next.ForeignKeys = nil
 	return next
 }
@@ -196,7 +196,7 @@ func (s *Session) copyRows(ctx context.Context, w *txn.Session, schema, name str
 	if err != nil {
 		return 0, err
 	}
-	c, err := s.newCopier(w, from.Definition(), to, ch.Old.Name)
+	c, err := s.newCopier(w, from.Definition(), to, ch.Old.Name, false)
 	if err != nil {
 		return 0, err
 	}
@@ -241,13 +241,14 @@ type copier struct {
 	batch  *types.Batch
 	bytes  int
 	rows   int64
+	own    bool // of temporary tables, in the session's own transaction, which is not the copier's to end
 }
 
-func (s *Session) newCopier(w *txn.Session, from, to *record.Table, name string) (*copier, error) {
-	if err := s.beginChange(false); err != nil {
+func (s *Session) newCopier(w *txn.Session, from, to *record.Table, name string, own bool) (*copier, error) {
+	if err := s.beginChange(false, own); err != nil {
 		return nil, err
 	}
-	c := &copier{s: s, w: w, to: to, name: name}
+	c := &copier{s: s, w: w, to: to, name: name, own: own}
 	for p := range to.Columns {
 		col := &to.Columns[p]
 		old := -1
@@ -374,7 +375,7 @@ func (c *copier) freshValue(p int, row []types.Value) (types.Value, error) {
 
 // flush commits what has been copied.
 func (c *copier) flush(ctx context.Context) error {
-	if c.open == nil {
+	if c.open == nil || c.own {
 		return nil
 	}
 	c.open, c.bytes = nil, 0

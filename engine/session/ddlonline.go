@@ -183,7 +183,7 @@ func (b *onlineRebuild) begin(ctx context.Context, seen view) error {
 		b.made = nil
 		return err
 	}
-	b.c, err = b.s.newCopier(b.w, seen.table.Definition(), b.made, b.ch.Old.Name)
+	b.c, err = b.s.newCopier(b.w, seen.table.Definition(), b.made, b.ch.Old.Name, false)
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
@@ -18,9 +19,6 @@ import (
 
 // createTable is CREATE TABLE in all its forms.
 func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Outcome, err error) {
-	if st.Temporary {
-		return out, notSupported("CREATE TEMPORARY TABLE")
-	}
 	schema, name, err := s.tableName(st.Table)
 	if err != nil {
 		return out, err
@@ -88,10 +86,7 @@ func (s *Session) newDefinition(env *catalog.Env, schema string, st *ast.CreateT
 	if err != nil {
 		return nil, err
 	}
-	if err := s.privileges().AnyTable(likeSchema, like, priv.Select, "SELECT"); err != nil {
-		return nil, err
-	}
-	old, err := s.baseTable(likeSchema, like)
+	old, err := s.likeTable(likeSchema, like)
 	if err != nil {
 		return nil, err
 	}
@@ -102,6 +97,17 @@ func (s *Session) newDefinition(env *catalog.Env, schema string, st *ast.CreateT
 	def.Schema, def.Name = schema, st.Table.Name
 	catalog.RenameSelfReferences(def, likeSchema, like)
 	return def, nil
+}
+
+// likeTable is the definition that CREATE TABLE LIKE copies.
+func (s *Session) likeTable(schema, name string) (*record.Table, error) {
+	if t := s.temporaryTable(schema, name); t != nil {
+		return t.Schema.Table, nil
+	}
+	if err := s.privileges().AnyTable(schema, name, priv.Select, "SELECT"); err != nil {
+		return nil, err
+	}
+	return s.baseTable(schema, name)
 }
 
 // createFromQuery is CREATE TABLE .. SELECT, within the transaction. It returns the number
@@ -128,9 +134,7 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 			return 0, err
 		}
 		e := record.Column{Name: col.Name, Type: columnTypeOf(col.Type)}
-		if !e.Type.NotNull {
-			e.HasDefault, e.Default = true, "NULL"
-		}
+		s.defaultOfCopy(c.query, col, &e)
 		extra = append(extra, e)
 		names = append(names, col.Name)
 	}
@@ -138,7 +142,12 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 	if err != nil {
 		return 0, err
 	}
-	if err := s.make(def, []byte(catalog.ShowCreateTable(def, 0))); err != nil {
+	if st.Temporary {
+		err = s.makeTemporary(def)
+	} else {
+		err = s.make(def, []byte(catalog.ShowCreateTable(def, 0)))
+	}
+	if err != nil {
 		return 0, err
 	}
 	if s.trx.begun {
@@ -147,9 +156,34 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 			return 0, err
 		}
 	}
-	insert := &ast.Insert{Table: ast.TableName{Schema: schema, Name: def.Name}, Columns: names, Query: st.Query, Ignore: st.Ignore, Replace: st.Replace, Creates: true}
+	insert := &ast.Insert{Table: ast.TableName{Schema: schema, Name: def.Name}, Columns: names, Query: st.Query, Ignore: st.Ignore, Replace: st.Replace, Creates: true, Temporary: st.Temporary}
 	res, err := s.runPlanned(ctx, insert, params)
 	return res.AffectedRows, err
+}
+
+// defaultOfCopy gives a column of CREATE TABLE .. SELECT its default: that of the table's column of which it is a copy, or the one of its type.
+func (s *Session) defaultOfCopy(q *plan.Query, col *ResultColumn, e *record.Column) {
+	if !e.Type.NotNull {
+		e.HasDefault, e.Default = true, "NULL"
+	}
+	if of := copied(q, col); of == nil || of.AutoIncrement {
+		catalog.ZeroDefault(e, s.x.Mode&types.ModeNoZeroDate == 0)
+	} else if k := catalog.Default(of); k == catalog.DefaultLiteral || k == catalog.DefaultNow {
+		e.HasDefault, e.Default, e.OnUpdate = true, of.Default, of.OnUpdate
+	}
+}
+
+// copied is the column of a base table that a query gives as it is, nil if it gives anything else.
+func copied(q *plan.Query, col *ResultColumn) *record.Column {
+	if col.OrgName == "" {
+		return nil
+	}
+	for _, t := range q.Tables {
+		if t.Alias == col.Table && t.Def.Schema == col.Schema && t.Def.Name == col.OrgTable {
+			return t.Def.ColumnNamed(col.OrgName)
+		}
+	}
+	return nil
 }
 
 // columnParams are the types of parameters where they make columns: a string, which may be of any length, is a TEXT or
@@ -169,37 +203,39 @@ func columnParams(params []*types.Type) []*types.Type {
 	return out
 }
 
-// dropTables is DROP TABLE: all of them, or none.
+// dropTables is DROP TABLE: all of them, or none. A name stands for a temporary table first.
 func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
-	var names []txn.Name
+	var names, own []txn.Name
 	for _, t := range st.Tables {
 		schema, table, err := s.tableName(t)
 		if err != nil {
 			return err
 		}
 		n := txn.Name{Schema: schema, Table: table}
-		if slices.Contains(names, n) {
+		if slices.Contains(names, n) || slices.Contains(own, n) {
 			return sqlerr.New(sqlerr.NonUniqTable, table)
+		}
+		if s.isTemporary(schema, table) {
+			own = append(own, n)
+			continue
 		}
 		if err := s.privileges().Table(schema, table, priv.Drop, "DROP"); err != nil {
 			return err
 		}
 		names = append(names, n)
 	}
-	return s.inTransaction(ctx, func() error {
+	err := s.inTransaction(ctx, func() error {
 		var missing []string
 		var there []txn.Name
-		if !st.Temporary {
-			if err := s.txn.LockDefinitions(names...); err != nil {
-				return err
-			}
+		if err := s.txn.LockDefinitions(names...); err != nil {
+			return err
 		}
 		for _, n := range names {
 			def, err := s.definition(n.Schema, n.Table)
 			if err != nil {
 				return err
 			}
-			if def == nil || catalog.IsView(def) || st.Temporary {
+			if def == nil || catalog.IsView(def) {
 				missing = append(missing, n.Schema+"."+n.Table)
 				continue
 			}
@@ -225,6 +261,10 @@ func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
 		}
 		return nil
 	})
+	if err == nil {
+		err = s.dropOwn(own)
+	}
+	return err
 }
 
 // truncate is TRUNCATE TABLE.

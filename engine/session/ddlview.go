@@ -140,6 +140,9 @@ func (s *Session) viewDefinition(schema, name string, st *ast.CreateView) (*reco
 	if err != nil {
 		return nil, s.hideColumns(c, err)
 	}
+	if l.temporary != "" {
+		return nil, sqlerr.New(sqlerr.ViewSelectTmpTable, l.temporary)
+	}
 	if err := s.mayRun(q.Uses, "SELECT", st.Query); err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 	if err == nil {
 		_, err = s.openTables(c)
 	}
-	if err == nil && s.trx.active && s.trx.readOnly && (c.insert != nil || c.change != nil) {
+	if err == nil && s.trx.active && s.trx.readOnly && (c.insert != nil || c.change != nil) && !s.changesOwn(c) {
 		err = txn.ErrReadOnly
 	}
 	if err == nil {

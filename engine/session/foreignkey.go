@@ -270,6 +270,9 @@ type childLinks struct {
 // changed and so locked: a statement may run while another session makes a table that refers
 // to this one, but nobody refers to the row from then on.
 func (s *Session) loadLinks(t *target) error {
+	if t.open.Temporary() {
+		return nil // nothing refers to it
+	}
 	keys, c := t.info.keys, &s.m.tables
 	changes := s.eng.Catalog.Changes()
 	if t.linked && t.linkedAt == changes {

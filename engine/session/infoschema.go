@@ -275,6 +275,9 @@ type listed struct {
 // eachTable calls fn with the tables and views that the session sees, by the predicates on
 // the columns of schema and name. Tables that are being made are left out.
 func (q *virtualRows) eachTable(schemaColumn, nameColumn int, fn func(t *listed) error) error {
+	if t := q.s.work.described; t != nil {
+		return fn(&listed{def: t.Schema.Table, open: t})
+	}
 	want, only := q.equal(nameColumn)
 	a := q.s.privileges()
 	return q.eachSchema(schemaColumn, func(of dict.Schema) error {

@@ -77,6 +77,9 @@ func (q *virtualRows) time(micros int64) any {
 
 func rowsColumns(q *virtualRows) error {
 	a := q.s.privileges()
+	if q.s.work.described != nil {
+		a = everything
+	}
 	return q.eachTable(1, 2, func(t *listed) error {
 		keys := columnKeys(t.def)
 		for i, c := range catalog.Columns(t.def) {

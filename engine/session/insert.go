@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
+	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -52,9 +53,13 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	if len(st.Partitions) > 0 {
 		return notSupported("PARTITION")
 	}
-	src, err := l.Lookup(schema, st.Table.Name)
+	own := st.Creates && st.Temporary
+	src, err := l.lookup(schema, st.Table.Name, st.Creates && !own)
 	if err != nil {
 		return err
+	}
+	if own {
+		l.making = txn.Name{Schema: schema, Table: st.Table.Name}
 	}
 	var view *changedView
 	if src.View != nil {

@@ -43,7 +43,7 @@ func (s *Session) runInsert(ctx context.Context, c *compiled) (Outcome, error) {
 	if err := s.mayRun(c.uses, kind, c.kind); err != nil {
 		return Outcome{}, err
 	}
-	if err := s.beginChange(p.ignore); err != nil {
+	if err := s.beginChange(p.ignore, s.changesOwn(c)); err != nil {
 		return Outcome{}, err
 	}
 	t := &s.work.target

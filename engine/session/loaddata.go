@@ -78,10 +78,10 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	if st.Replace {
 		need |= priv.Delete
 	}
-	if err := s.privileges().Some(schema, st.Table.Name, need); err != nil {
+	if err := s.mayOpen([]ask{{schema: schema, table: st.Table.Name, need: need}}); err != nil {
 		return nil, err
 	}
-	o, err := s.openTable(schema, st.Table.Name)
+	o, err := s.openTable(schema, st.Table.Name, false)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +127,7 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	if err := s.mayRun(uses, kind, st); err != nil {
 		return nil, err
 	}
-	if err := s.beginChange(ignore); err != nil {
+	if err := s.beginChange(ignore, o.Temporary()); err != nil {
 		return nil, err
 	}
 	t := &s.work.target

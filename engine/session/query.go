@@ -68,11 +68,11 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 // beforeRead prepares the transaction for a query's reads.
 func (s *Session) beforeRead(c *compiled) error {
 	q := c.query
-	if q.Locking && s.info.ReadOnly {
+	if q.Locking && s.info.ReadOnly && !s.locksOwn(c) {
 		return sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}
 	if q.Locking {
-		if s.trx.readOnly && slices.ContainsFunc(c.uses, func(u plan.Use) bool { return u.Locked }) {
+		if s.trx.readOnly && slices.ContainsFunc(c.uses, func(u plan.Use) bool { return u.Locked && !s.ownUse(&u) }) {
 			return txn.ErrReadOnly
 		}
 		return nil
@@ -223,7 +223,7 @@ func (s *Session) runContext(c *compiled) (*exec.Context, error) {
 // the transaction locks all that it reads anyway.
 func (s *Session) locksReads(c *compiled) bool {
 	switch {
-	case c.insert == nil && c.change == nil, s.trx.level == trx.Serializable:
+	case c.insert == nil && c.change == nil, s.trx.level == trx.Serializable, s.changesOwn(c):
 		return false
 	case s.trx.level == trx.RepeatableRead:
 		return true

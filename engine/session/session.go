@@ -320,6 +320,7 @@ func (s *Session) findSchema(name string) (string, types.CollationID, error) {
 func (s *Session) Reset() error {
 	err := s.endTransaction()
 	s.unlockAll()
+	s.forgetTemporaries()
 	s.settleKept()
 	acl := s.acl
 	s.forget()
@@ -334,6 +335,7 @@ func (s *Session) ChangeUser(info ConnectionInfo) error {
 		return s.clientError(err)
 	}
 	s.unlockAll()
+	s.forgetTemporaries()
 	s.settleKept()
 	if info.Disconnect == nil {
 		info.Disconnect = s.info.Disconnect

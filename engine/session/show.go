@@ -146,6 +146,9 @@ func (s *Session) showTables(ctx context.Context, st *ast.Show) (Outcome, error)
 		return Outcome{}, err
 	}
 	// What may not be seen is not told from what is not there.
+	if st.Kind != ast.ShowTables && st.Kind != ast.ShowTableStatus {
+		s.work.described = s.temporaryTable(schema, st.Table.Name)
+	}
 	if err := s.mayShow(schema, st); err != nil {
 		return Outcome{}, err
 	}
@@ -169,9 +172,11 @@ func (s *Session) showTables(ctx context.Context, st *ast.Show) (Outcome, error)
 			"CREATE_TIME AS Create_time, UPDATE_TIME AS Update_time, CHECK_TIME AS Check_time, TABLE_COLLATION AS Collation, CHECKSUM AS Checksum, CREATE_OPTIONS AS Create_options, "+
 			"TABLE_COMMENT AS Comment FROM information_schema.TABLES"+in+" ORDER BY 1", "Name", st)
 	}
-	table, err := s.findTable(schema, st.Table.Name)
-	if err != nil {
-		return Outcome{}, err
+	table := st.Table.Name
+	if s.work.described == nil {
+		if table, err = s.findTable(schema, table); err != nil {
+			return Outcome{}, err
+		}
 	}
 	in += " AND TABLE_NAME = " + catalog.EscapeString(table)
 	if st.Kind == ast.ShowIndexes {
@@ -197,9 +202,11 @@ func stringLiteral(text string) *ast.Literal {
 
 // mayShow is asked by SHOW TABLES, TABLE STATUS, COLUMNS and INDEX. Errors: 1044, 1142.
 func (s *Session) mayShow(schema string, st *ast.Show) error {
-	switch st.Kind {
-	case ast.ShowTables, ast.ShowTableStatus:
+	switch {
+	case st.Kind == ast.ShowTables || st.Kind == ast.ShowTableStatus:
 		return s.privileges().MayUse(schema)
+	case s.work.described != nil:
+		return nil
 	}
 	return s.privileges().MayDescribe(schema, st.Table.Name)
 }

@@ -45,6 +45,9 @@ func (s *Session) showCreate(st *ast.Show) error {
 		}
 		return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{v.Def.Name, catalog.ShowCreateTable(v.Def, 0)})
 	}
+	if t := s.temporaryTable(schema, st.Table.Name); t != nil && st.Kind == ast.ShowCreateTable {
+		return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{t.Schema.Name, createTemporaryText(t.Schema.Table, t.NextAuto())})
+	}
 	if a := s.privileges(); a.TableMask(schema, st.Table.Name)&(priv.TableMask&^priv.GrantOption) == 0 {
 		return a.Table(schema, st.Table.Name, priv.Select, "SHOW")
 	}
@@ -376,6 +379,14 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 		if err != nil {
 			return Outcome{}, err
 		}
+		if s.isTemporary(schema, name) {
+			more, err := s.maintainTemporary(schema, name, st.Kind)
+			if err != nil {
+				return Outcome{}, err
+			}
+			rows = append(rows, more...)
+			continue
+		}
 		switch a := s.privileges(); st.Kind {
 		case ast.CheckTable:
 			err = a.MayDescribe(schema, name)
@@ -408,10 +419,11 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 	return Outcome{}, s.give([]column{{"Table", shortText}, {"Op", shortText}, {"Msg_type", shortText}, {"Msg_text", longText}}, rows...)
 }
 
+var maintainOps = [...]string{ast.Analyze: "analyze", ast.Optimize: "optimize", ast.CheckTable: "check", ast.Repair: "repair", ast.Checksum: ""}
+
 // maintainTable does the work for one table, and gives the rows of the answer.
 func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][]any, error) {
-	full := schema + "." + name
-	op := [...]string{ast.Analyze: "analyze", ast.Optimize: "optimize", ast.CheckTable: "check", ast.Repair: "repair", ast.Checksum: ""}[kind]
+	full, op := schema+"."+name, maintainOps[kind]
 	h, err := s.eng.Catalog.OpenTable(nil, schema, name)
 	if err != nil {
 		err = missingTable(err, schema, name)
@@ -435,13 +447,19 @@ func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][
 		sum, err := s.checksum(schema, name)
 		return [][]any{{full, sum}}, err
 	case ast.CheckTable:
-		var rows [][]any
-		_, err := h.Table().Check(table.CheckOptions{Stop: s.interrupted, Limit: 10}, func(f table.Finding) { rows = append(rows, []any{full, op, "error", f.String()}) })
-		if err != nil || len(rows) > 0 {
-			return append(rows, []any{full, op, "error", "Corrupt"}), err
-		}
+		return s.checkTable(full, h.Table())
 	}
 	return [][]any{ok}, nil
+}
+
+// checkTable is CHECK TABLE of a table with the full name.
+func (s *Session) checkTable(full string, t *table.Table) ([][]any, error) {
+	var rows [][]any
+	_, err := t.Check(table.CheckOptions{Stop: s.interrupted, Limit: 10}, func(f table.Finding) { rows = append(rows, []any{full, "check", "error", f.String()}) })
+	if err != nil || len(rows) > 0 {
+		return append(rows, []any{full, "check", "error", "Corrupt"}), err
+	}
+	return [][]any{{full, "check", "status", "OK"}}, nil
 }
 
 // checksum is a number that depends on the table's rows: the same on all members.

@@ -91,6 +91,9 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 		if err != nil {
 			return err
 		}
+		if s.isTemporary(schema, t.Table.Name) {
+			continue // nobody else has it
+		}
 		if err := s.mayLock(schema, t.Table.Name); err != nil {
 			return err
 		}
@@ -318,7 +321,7 @@ func (s *Session) tablesOf(ctx context.Context, schema, name string) (used []com
 			err = s.endWork(ctx, err, false)
 		}
 	}()
-	o, err := s.openTable(schema, name)
+	o, err := s.openTable(schema, name, true)
 	if err != nil || !catalog.IsView(o.Definition()) {
 		return []compiledTable{{schema: schema, name: name}}, err
 	}

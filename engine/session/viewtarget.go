@@ -50,7 +50,7 @@ func (l *schemaCatalog) changedView(v *plan.ViewSource) (*changedView, error) {
 		}
 		w.items = append(w.items, sel.Items[i].Expr)
 	}
-	src, err := l.Lookup(w.from.Schema, w.from.Name)
+	src, err := l.LookupShared(w.from.Schema, w.from.Name)
 	switch {
 	case err != nil:
 		return nil, err
@@ -250,7 +250,7 @@ func (l *schemaCatalog) unchecked(v *plan.ViewSource) error {
 		return nil
 	}
 	for _, t := range namedTables(sel.From) {
-		src, err := l.Lookup(cmp.Or(t.Schema, v.QuerySchema), t.Name)
+		src, err := l.LookupShared(cmp.Or(t.Schema, v.QuerySchema), t.Name)
 		if err == nil && src.View != nil {
 			err = l.unchecked(src.View)
 		}

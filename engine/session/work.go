@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sql/plan"
 	"github.com/triremedb/trireme/engine/storage/record"
+	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/txn"
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -46,6 +47,8 @@ type scratch struct {
 	// ofConditions says that the statement shows the conditions of the one before: its
 	// end tells of none, or clients that ask after each warning would never stop.
 	ofConditions bool
+	// described is the temporary table that SHOW COLUMNS or SHOW INDEX is about, which information_schema then has alone; nil: none.
+	described *table.Table
 	// reads says that the statement that uses tables is a query.
 	reads bool
 	// hinted is the time limit that the query itself tells; 0: it tells none.
@@ -71,7 +74,7 @@ const (
 // begin prepares for a statement.
 func (w *scratch) begin() {
 	w.setInsertID, w.ofConditions, w.reads, w.asked, w.unread, w.params = false, false, false, false, nil, nil
-	w.open, w.rewritten, w.hinted = w.open[:0], w.rewritten[:0], 0
+	w.open, w.rewritten, w.hinted, w.described = w.open[:0], w.rewritten[:0], 0, nil
 }
 
 // rewrote notes that an action changes rows of a table.

@@ -31,12 +31,12 @@ func (t *target) set(o *txn.Table, info *tableInfo) {
 	*t = target{open: o, info: info, links: t.links[:0]}
 }
 
-// beginChange prepares the session for a statement that changes rows.
-func (s *Session) beginChange(ignore bool) error {
-	if s.info.ReadOnly {
+// beginChange prepares the session for a statement that changes rows; own says that it changes those of temporary tables alone.
+func (s *Session) beginChange(ignore, own bool) error {
+	if s.info.ReadOnly && !own {
 		return sqlerr.New(sqlerr.OptionPreventsStatement, "--read-only")
 	}
-	if s.trx.active && s.trx.readOnly { // also if no row is found to change
+	if s.trx.active && s.trx.readOnly && !own { // also if no row is found to change
 		return txn.ErrReadOnly
 	}
 	s.x.DataChange, s.x.Ignore = !ignore, ignore
@@ -215,7 +215,7 @@ func (s *Session) insertRow(t *target, row []types.Value, upsert bool) error {
 	if err != nil {
 		return duplicateError(err, t.info, row)
 	}
-	s.trx.wrote = true
+	s.trx.wrote = s.trx.wrote || !t.open.Temporary()
 	return nil
 }
 
@@ -312,7 +312,7 @@ func (s *Session) updateRow(t *target, key []byte, before, after []types.Value, 
 	if changed, err = s.txn.Update(t.open, key, before, changes); err != nil {
 		return false, duplicateError(err, i, after)
 	}
-	s.trx.wrote = true
+	s.trx.wrote = s.trx.wrote || !t.open.Temporary()
 	if err := s.loadLinks(t); err != nil {
 		return changed, &changedError{err}
 	}
@@ -356,7 +356,7 @@ func (s *Session) deleteRow(t *target, key []byte, before []types.Value, by *act
 	if err := s.txn.Delete(t.open, key, before); err != nil {
 		return err
 	}
-	s.trx.wrote = true
+	s.trx.wrote = s.trx.wrote || !t.open.Temporary()
 	if err := s.loadLinks(t); err != nil {
 		return &changedError{err}
 	}

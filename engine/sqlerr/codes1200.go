@@ -60,6 +60,7 @@ const (
 	WrongObject                       Code = 1347
 	NonUpdateableColumn               Code = 1348
 	ViewSelectVariable                Code = 1351
+	ViewSelectTmpTable                Code = 1352
 	ViewWrongList                     Code = 1353
 	ViewInvalid                       Code = 1356
 	NoDefaultForField                 Code = 1364
@@ -255,6 +256,7 @@ var rows1200 = []row{
 	{WrongObject, "ER_WRONG_OBJECT", "HY000", "'%s.%s' is not %s"},
 	{NonUpdateableColumn, "ER_NONUPDATEABLE_COLUMN", "HY000", "Column '%s' is not updatable"},
 	{ViewSelectVariable, "ER_VIEW_SELECT_VARIABLE", "HY000", "View's SELECT contains a variable or parameter"},
+	{ViewSelectTmpTable, "ER_VIEW_SELECT_TMPTABLE", "HY000", "View's SELECT refers to a temporary table '%s'"},
 	{ViewWrongList, "ER_VIEW_WRONG_LIST", "HY000",
 		"In definition of view, derived table or common table expression, SELECT list and column names list have " +
 			"different column counts"},

@@ -286,7 +286,7 @@ func (e *Engine) openSystem(fresh bool) error {
 			return err
 		}
 	}
-	if e.Catalog, err = dict.Open(e.Tables, dict.Options{CacheSize: e.opt.TableCache, CacheBytes: e.opt.TableCacheBytes}); err != nil {
+	if e.Catalog, err = dict.Open(e.Tables, dict.Options{CacheSize: e.opt.TableCache, CacheBytes: e.opt.TableCacheBytes, Shown: e.opt.Shown}); err != nil {
 		return err
 	}
 	e.Tables.Lookup = e.Catalog.Lookup

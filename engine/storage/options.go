@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 	"github.com/triremedb/trireme/engine/storage/page"
+	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/redo"
 	"github.com/triremedb/trireme/engine/storage/undo"
 )
@@ -58,6 +59,8 @@ type Options struct {
 	TableCache int // table_open_cache: 4000
 	// TableCacheBytes is how much memory the definitions in it may take, about; 0: any.
 	TableCacheBytes int64
+	// Shown is dict.Options.Shown.
+	Shown func(stored *record.Table) *record.Table
 }
 
 func (o *Options) setDefaults() {

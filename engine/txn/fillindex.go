@@ -18,7 +18,7 @@ import (
 // *table.DuplicateError, record.ErrKeyTooLong, those of locks and of space, the reason of
 // Manager.Suspend.
 func (s *Session) FillIndex(o *Table, index uint64, stop func() error) (entries int64, err error) {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(nil, true)
 	if err != nil {
 		return 0, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/binlog/event"
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/storage"
+	"github.com/triremedb/trireme/engine/storage/buffer"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/file"
 )
@@ -33,6 +34,9 @@ type Options struct {
 	Events       event.Options // binlog_row_image, binlog_row_metadata
 	WriteSetMax  int           // hashes in a write set: 100,000
 	MetadataWait time.Duration // lock_wait_timeout, of metadata locks: one year
+	// TemporaryPool is the buffer pool of temporary tables, which is there from the first one on: 8 MiB.
+	TemporaryPool  int64
+	TemporaryFiles int // files of them that are kept open: 400
 }
 
 func (o *Options) setDefaults() {
@@ -44,6 +48,12 @@ func (o *Options) setDefaults() {
 	}
 	if o.WriteSetMax == 0 {
 		o.WriteSetMax = DefaultWriteSetMax
+	}
+	if o.TemporaryPool == 0 {
+		o.TemporaryPool = 8 << 20
+	}
+	if o.TemporaryFiles == 0 {
+		o.TemporaryFiles = 400
 	}
 	if o.BeforeSchema == nil {
 		o.BeforeSchema = func(func() bool) bool { return true }
@@ -71,6 +81,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("txn: max_binlog_cache_size is %d; the least is %d", o.CacheMax, cache.MinSize)
 	case o.WriteSetMax < 1 || o.WriteSetMax > writeSetLimit:
 		return fmt.Errorf("txn: the limit of a write set is %d; it must be 1 to %d", o.WriteSetMax, writeSetLimit)
+	case o.TemporaryPool < buffer.MinSize:
+		return fmt.Errorf("txn: the pool of temporary tables is %d bytes; the least is %d", o.TemporaryPool, buffer.MinSize)
 	case o.MetadataWait < metadataWaitLo:
 		return fmt.Errorf("txn: lock_wait_timeout is %v; the least is %v", o.MetadataWait, metadataWaitLo)
 	}
@@ -94,6 +106,7 @@ type Manager struct {
 	shut       atomic.Pointer[error] // why nobody may do anything, or nil
 	canceled   atomic.Bool           // Cancel was called
 
+	temporary   temporaryStore
 	events      atomic.Pointer[event.Options]
 	serials     atomic.Uint64
 	suspendTurn *env.Mutex
@@ -118,8 +131,12 @@ func NewManager(opt Options) (*Manager, error) {
 	m := &Manager{opt: opt, catalog: opt.Engine.Catalog, locks: newMetadataLocks(opt.Env),
 		suspendTurn: env.NewMutex(opt.Env), left: map[*Txn]bool{}, watches: map[Name]*Watch{}}
 	m.events.Store(&opt.Events)
+	m.temporary.turn = env.NewMutex(opt.Env)
 	if _, err := cache.Clean(opt.FS, ""); err != nil {
 		return nil, err
+	}
+	if _, err := file.Scratch(opt.FS, temporaryDir); err != nil {
+		return nil, fmt.Errorf("txn: removing temporary tables: %w", err)
 	}
 	m.cache = cache.Options{FS: opt.FS, Env: opt.Env, Size: opt.CacheSize, MaxSize: opt.CacheMax, Large: opt.Large, Stats: &m.CacheStats}
 	return m, nil
@@ -241,5 +258,5 @@ func (m *Manager) Sessions() int {
 
 // Close ends the manager.
 //
-// REQUIRES: all sessions are closed.
-func (m *Manager) Close() error { return nil }
+// REQUIRES: all sessions are closed, or Shut was called.
+func (m *Manager) Close() error { return m.closeTemporary() }

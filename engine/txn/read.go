@@ -26,6 +26,9 @@ func (t *Txn) snapshot(o *Table) (*trx.Snapshot, error) {
 	if err := t.mayUse(o); err != nil {
 		return nil, err
 	}
+	if o.temporary != nil {
+		return t.temp.work.Trx().Snapshot(), nil
+	}
 	if t.blind != nil {
 		return nil, t.blind
 	}
@@ -170,18 +173,21 @@ func (s *Session) Get(o *Table, key []byte, columns []int, batch *types.Batch) (
 	if err != nil {
 		return false, err
 	}
-	if t.Trx.LockingReads() {
+	if t.Trx.LockingReads() && o.temporary == nil {
 		if err = s.m.Suspended(); err == nil {
 			found, err = t.point.read(t, o, key, lock.RecordS, lock.Block, columns, batch)
 		}
 		return found, s.leave(err)
 	}
 	var snap *trx.Snapshot
-	if err = s.awaitOwn(t); err == nil {
+	if o.temporary == nil {
+		err = s.awaitOwn(t)
+	}
+	if err == nil {
 		snap, err = t.snapshot(o)
 	}
 	if err == nil {
-		found, err = t.Worker.Get(o.tbl, key, snap, columns, batch)
+		found, err = t.worker(o).Get(o.tbl, key, snap, columns, batch)
 	}
 	return found, s.leave(err)
 }
@@ -189,7 +195,7 @@ func (s *Session) Get(o *Table, key []byte, columns []int, batch *types.Batch) (
 // GetLocked is Get of the newest version of the row, which it locks: RecordS or
 // RecordX.
 func (s *Session) GetLocked(o *Table, key []byte, mode lock.Mode, policy lock.Policy, columns []int, batch *types.Batch) (found bool, err error) {
-	t, err := s.enterToWrite(false)
+	t, err := s.enterToWrite(o, false)
 	if err != nil {
 		return false, err
 	}
@@ -204,7 +210,7 @@ func (t *Txn) mayWrite(o *Table) error {
 	if err := t.mayUse(o); err != nil {
 		return err
 	}
-	if !o.handle.Current() {
+	if o.temporary == nil && !o.handle.Current() {
 		return table.ErrTableChanged
 	}
 	return nil
@@ -214,7 +220,7 @@ func (t *Txn) mayWrite(o *Table) error {
 // lasts. Errors besides: those of waiting for a metadata lock.
 func (t *Txn) mayChange(o *Table) error {
 	err := t.mayWrite(o)
-	if err == nil && !o.changes {
+	if err == nil && !o.changes && o.temporary == nil {
 		err = t.lockName(o.name, SharedWrite)
 		o.changes = err == nil
 	}
@@ -235,7 +241,7 @@ func (p *pointRead) read(t *Txn, o *Table, key []byte, mode lock.Mode, policy lo
 		return p.append(t, o, key, mode, policy, columns, batch)
 	}
 	p.key = append(p.key[:0], key...)
-	err := p.scan.Start(t.Worker, o.tbl, nil, table.Range{Low: p.key, High: p.key, Columns: columns, Lock: mode, Policy: policy, Locking: true})
+	err := p.scan.Start(t.worker(o), o.tbl, nil, table.Range{Low: p.key, High: p.key, Columns: columns, Lock: mode, Policy: policy, Locking: true})
 	for more := true; more && err == nil && batch.Len() == 0; {
 		more, err = p.scan.Next(batch)
 	}
@@ -254,11 +260,14 @@ func (p *pointRead) append(t *Txn, o *Table, key []byte, mode lock.Mode, policy 
 
 // LockTable locks the rows of a whole table: TableS or TableX.
 func (s *Session) LockTable(o *Table, mode lock.Mode) error {
-	t, err := s.enterToWrite(false)
+	t, err := s.enterToWrite(o, false)
 	if err != nil {
 		return err
 	}
 	err = t.mayWrite(o)
+	if o.temporary != nil {
+		return s.leave(err)
+	}
 	if err == nil && (mode == lock.TableS || mode == lock.TableX) {
 		err = t.awaitUnended()
 	}
@@ -275,6 +284,7 @@ type Scan struct {
 	t    *Txn
 	scan table.Scanner
 	lock bool
+	own  bool // of a temporary table
 }
 
 // NewScan returns a scan, to be used for as long as the session lives.
@@ -289,20 +299,27 @@ func (c *Scan) Start(o *Table, r table.Range) error {
 	if err != nil {
 		return err
 	}
-	if !r.Locking && t.Trx.LockingReads() {
+	if !r.Locking && t.Trx.LockingReads() && o.temporary == nil {
 		r.Locking, r.Lock, r.Policy = true, lock.RecordS, lock.Block
 	}
-	c.t, c.lock = t, r.Locking
-	var snap *trx.Snapshot
-	if r.Locking {
-		if err = s.m.Suspended(); err == nil {
-			err = t.mayWrite(o)
+	c.t, c.lock, c.own = t, r.Locking, o.temporary != nil
+	if !c.own {
+		if r.Locking {
+			err = s.m.Suspended()
+		} else {
+			err = s.awaitOwn(t)
 		}
-	} else if err = s.awaitOwn(t); err == nil {
+	}
+	var snap *trx.Snapshot
+	switch {
+	case err != nil:
+	case r.Locking:
+		err = t.mayWrite(o)
+	default:
 		snap, err = t.snapshot(o)
 	}
 	if err == nil {
-		err = c.scan.Start(t.Worker, o.tbl, snap, r)
+		err = c.scan.Start(t.worker(o), o.tbl, snap, r)
 	}
 	return s.leave(err)
 }
@@ -316,9 +333,11 @@ func (c *Scan) enter() error {
 	if t != c.t {
 		return c.s.leave(ErrNoTransaction)
 	}
-	if c.lock {
+	switch {
+	case c.own:
+	case c.lock:
 		err = c.s.m.Suspended()
-	} else {
+	default:
 		err = t.blind
 	}
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 // If the row's events cannot be kept (1197, file.ErrNoSpace) the whole statement is
 // rolled back. So it is with Update and Delete.
 func (s *Session) Insert(o *Table, row []types.Value, keepZero bool) error {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(o, true)
 	if err != nil {
 		return err
 	}
@@ -31,7 +31,7 @@ func (s *Session) Insert(o *Table, row []types.Value, keepZero bool) error {
 // Upsert is Insert for who will change or delete the row that has a key of the new one; see
 // table.Worker.Upsert.
 func (s *Session) Upsert(o *Table, row []types.Value, keepZero bool) error {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(o, true)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *Session) Upsert(o *Table, row []types.Value, keepZero bool) error {
 //
 // REQUIRES: every row has an AUTO_INCREMENT value, or none has.
 func (s *Session) InsertRows(o *Table, rows [][]types.Value, keepZero bool) (failed int, err error) {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(o, true)
 	if err != nil {
 		return 0, err
 	}
@@ -60,8 +60,11 @@ func (t *Txn) insertRows(o *Table, rows [][]types.Value, keepZero bool) (failed 
 			return i, err
 		}
 	}
-	if failed, err := t.Worker.InsertRows(o.tbl, rows); err != nil {
+	if failed, err := t.worker(o).InsertRows(o.tbl, rows); err != nil {
 		return failed, err
+	}
+	if o.temporary != nil {
+		return 0, t.grew(o)
 	}
 	for i, row := range rows {
 		if err := t.inserted(o, row); err != nil {
@@ -80,9 +83,9 @@ func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
 	case err != nil:
 		return err
 	case upsert:
-		err = t.Worker.Upsert(o.tbl, row)
+		err = t.worker(o).Upsert(o.tbl, row)
 	default:
-		err = t.Worker.Insert(o.tbl, row)
+		err = t.worker(o).Insert(o.tbl, row)
 	}
 	if err != nil {
 		return err
@@ -117,6 +120,9 @@ func (o *Table) giveKeys(row []types.Value, keepZero bool) error {
 
 // inserted takes down that a row was added.
 func (t *Txn) inserted(o *Table, row []types.Value) error {
+	if o.temporary != nil {
+		return t.grew(o)
+	}
 	if err := t.rows.Insert(o.meta.layout, row); err != nil {
 		return t.undoTo(t.statement, err)
 	}
@@ -242,7 +248,7 @@ func appendNew(dst []int, from int, more []int) []int {
 // false if there are no others, and nothing is logged then. Errors: table.ErrNotFound,
 // those of Insert.
 func (s *Session) Update(o *Table, key []byte, before []types.Value, changes []record.Change) (changed bool, err error) {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(o, true)
 	if err != nil {
 		return false, err
 	}
@@ -279,8 +285,11 @@ func (t *Txn) update(o *Table, key []byte, before []types.Value, changes []recor
 	if len(t.changes) == 0 {
 		return false, nil
 	}
-	if err := t.Worker.Update(o.tbl, key, t.changes); err != nil {
+	if err := t.worker(o).Update(o.tbl, key, t.changes); err != nil {
 		return false, err
+	}
+	if o.temporary != nil {
+		return true, t.grew(o)
 	}
 	if err := t.rows.Update(o.meta.layout, before, t.changes); err != nil {
 		return false, t.undoTo(t.statement, err)
@@ -332,7 +341,7 @@ func touchesKey(k *record.KeySchema, changes []record.Change) bool {
 // Delete deletes the row with the clustered key, which a locking read has found.
 // before is as of Update. Errors: table.ErrNotFound, those of locks and of space.
 func (s *Session) Delete(o *Table, key []byte, before []types.Value) error {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(o, true)
 	if err != nil {
 		return err
 	}
@@ -349,8 +358,11 @@ func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
 			return err
 		}
 	}
-	if err := t.Worker.Delete(o.tbl, key); err != nil {
+	if err := t.worker(o).Delete(o.tbl, key); err != nil {
 		return err
+	}
+	if o.temporary != nil {
+		return t.grew(o)
 	}
 	if err := t.rows.Delete(o.meta.layout, before); err != nil {
 		return t.undoTo(t.statement, err)

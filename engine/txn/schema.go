@@ -154,7 +154,7 @@ func (s *Session) DropIndex(table uint64, name string, query *event.Query) (*rec
 // alter changes the definition of the table with a number. to is its new name, nil if
 // that stays.
 func (s *Session) alter(kind OpKind, id uint64, to *Name, query *event.Query, change func(*Txn) (*record.Table, uint64, error)) (*record.Table, error) {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(nil, true)
 	if err != nil {
 		return nil, err
 	}
@@ -184,7 +184,7 @@ func (s *Session) LockSchema(name string) error {
 
 // lockFirst takes locks for changes that come later.
 func (s *Session) lockFirst(locks []lockWanted) error {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(nil, true)
 	if err != nil {
 		return err
 	}
@@ -276,7 +276,7 @@ func (m *Manager) lockNames(o *metadataOwner, owns *Watch, locks []lockWanted, l
 
 // change makes a change of the catalogue and logs it.
 func (s *Session) change(query *event.Query, locks []lockWanted, change func(*Txn) (*SchemaOp, error)) error {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(nil, true)
 	if err != nil {
 		return err
 	}

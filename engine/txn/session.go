@@ -55,6 +55,7 @@ type Session struct {
 	times  map[string]namedLock // by name
 	joined *Session             // for which its transactions work, see Join; nil: for none
 	large  LargeCommit
+	temp   *temporaryTables // nil: it has made none
 }
 
 // LargeCommit is what the commit of a large transaction had to wait for.
@@ -142,6 +143,9 @@ func (s *Session) close() error {
 		}
 	}
 	s.m.mu.Unlock()
+	s.turn.Lock()
+	_ = s.dropTemporaries() // what stays goes when the process ends
+	s.turn.Unlock()
 	if s.idle != nil {
 		s.m.discard(s.idle.events)
 		s.idle = nil
@@ -164,6 +168,7 @@ func (s *Session) Begin(opt BeginOptions) error {
 		t = s.newTxn()
 	}
 	opt.Part, opt.Waits = uint32(s.id), &s.waits
+	t.temp = s.temp
 	t.begin(opt)
 	t.locks.side, t.locks.client = s.side(), s.client()
 	s.lost = nil
@@ -279,11 +284,11 @@ func (s *Session) enter() (*Txn, error) {
 	return t, nil
 }
 
-// enterToWrite is enter for what changes or locks rows.
-func (s *Session) enterToWrite(change bool) (*Txn, error) {
+// enterToWrite is enter for what changes or locks rows, of the table if that is known.
+func (s *Session) enterToWrite(o *Table, change bool) (*Txn, error) {
 	t, err := s.enter()
-	if err != nil {
-		return nil, err
+	if err != nil || o != nil && o.temporary != nil {
+		return t, err
 	}
 	if change && t.Trx.ReadOnly() {
 		err = ErrReadOnly
@@ -357,13 +362,14 @@ func (s *Session) undo() error {
 	case left:
 		s.leaveBehind()
 	default:
-		s.finish()
+		s.finish(false)
 	}
 	return nil
 }
 
-// finish ends a transaction that is committed, rolled back or unchanged.
-func (s *Session) finish() {
+// finish ends a transaction that is committed, or unchanged, or rolled back.
+func (s *Session) finish(commits bool) {
+	s.t.endTemporary(commits)
 	t := s.t
 	s.set(nil)
 	t.end()
@@ -427,8 +433,9 @@ func (s *Session) Commit(ctx context.Context) (number uint64, err error) {
 	defer s.m.wake()
 	switch {
 	case err == nil:
-		s.finish()
+		s.finish(true)
 	case errors.Is(err, ErrOutcomeUnknown):
+		t.endTemporary(true)
 		s.set(nil) // before it may end: others look at what the session has
 		s.m.locks.leaveSide(&t.locks)
 		s.m.leave(t)
@@ -490,7 +497,7 @@ func (s *Session) commitUnchanged(ctx context.Context, t *Txn) (uint64, error) {
 			return 0, s.fail(err)
 		}
 	}
-	s.finish()
+	s.finish(true)
 	s.turn.Unlock()
 	return s.m.opt.Engine.Trx.LastCommitted(), nil
 }

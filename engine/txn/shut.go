@@ -90,6 +90,7 @@ func (t *Txn) takeBack() (left bool, err error) {
 // leaveBehind leaves the session's transaction to the engine's next start: it keeps its rows and its locks. REQUIRES: turn.
 func (s *Session) leaveBehind() {
 	t := s.t
+	t.endTemporary(false)
 	s.set(nil)
 	t.closeTables()
 	t.rows.Discard()

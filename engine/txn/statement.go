@@ -16,6 +16,8 @@ type mark struct {
 	events cache.Mark
 	keys   setMark
 	schema bool
+	// temporary is undo for changes of temporary tables.
+	temporary uint64
 }
 
 type savepoint struct {
@@ -27,7 +29,11 @@ type savepoint struct {
 //
 // REQUIRES: no rows event is open.
 func (t *Txn) here() mark {
-	return mark{undo: t.Worker.Savepoint(), events: t.events.Mark(), keys: t.Keys.mark(), schema: t.Schema}
+	m := mark{undo: t.Worker.Savepoint(), events: t.events.Mark(), keys: t.Keys.mark(), schema: t.Schema}
+	if w := t.temporaryWork(); w != nil {
+		m.temporary = w.Savepoint()
+	}
+	return m
 }
 
 // eachMark yields the numbers of undo records to which the transaction may be rolled
@@ -44,6 +50,9 @@ func (t *Txn) eachMark(yield func(uint64) bool) {
 // beginStatement starts a statement; the one before has ended.
 func (t *Txn) beginStatement() {
 	t.Trx.BeginStatement()
+	if w := t.temporaryWork(); w != nil {
+		w.Trx().BeginStatement()
+	}
 	if t.Trx.Isolation() == trx.ReadCommitted {
 		t.blind = nil // it reads in another snapshot from now on
 	}
@@ -93,6 +102,11 @@ func (t *Txn) rollbackTo(m mark) error {
 	if err != nil {
 		return err
 	}
+	if w := t.temporaryWork(); w != nil {
+		if err := w.RollbackTo(m.temporary); err != nil {
+			return err
+		}
+	}
 	if t.Schema {
 		t.m.catalog.RolledBack(t.Trx)
 		t.forgetTables()
@@ -132,6 +146,9 @@ func (s *Session) EndStatement() error {
 		t.statement = t.here()
 		if t.Trx.Isolation() == trx.ReadCommitted {
 			t.Trx.CloseSnapshot()
+		}
+		if w := t.temporaryWork(); w != nil {
+			w.Trx().CloseSnapshot()
 		}
 	}
 	return s.leave(err)

@@ -28,7 +28,12 @@ type Table struct {
 	changes bool // the transaction has the metadata lock of who changes rows
 	parents []parent
 	watch   *Watch // who watches its rows, or nil
+	// temporary is what the session has of a temporary table; nil: it is none.
+	temporary *temporaryTable
 }
+
+// Temporary reports whether it is a temporary table of the session.
+func (t *Table) Temporary() bool { return t.temporary != nil }
 
 // Table is the engine's table.
 func (t *Table) Table() *table.Table { return t.tbl }
@@ -167,6 +172,19 @@ func (s *Session) Open(schema, name string) (*Table, error) {
 		return nil, err
 	}
 	o, err := t.open(Name{schema, name})
+	return o, s.leave(err)
+}
+
+// OpenTemporary opens a temporary table of the session, nil if it has none of the name. Open finds everybody's tables only.
+func (s *Session) OpenTemporary(schema, name string) (*Table, error) {
+	if !s.HasTemporary(schema, name) {
+		return nil, nil
+	}
+	t, err := s.enter()
+	if err != nil {
+		return nil, err
+	}
+	o, err := t.openTemporary(Name{schema, name})
 	return o, s.leave(err)
 }
 

@@ -97,7 +97,8 @@ type Txn struct {
 	released bool // guarded by Manager.mu
 
 	watchedKeys []watchedKey // rows that it has changed of tables that somebody watches
-	owns        *Watch       // it changes the definition of the table that is watched
+	temp        *temporaryTables
+	owns        *Watch // it changes the definition of the table that is watched
 
 	statement  mark
 	savepoints []savepoint

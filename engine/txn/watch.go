@@ -227,7 +227,7 @@ func (t *Txn) endWatched() {
 // change will need: while it waits for one of them that is watched it has no table for itself.
 // Errors: 1205, 1213 where two that watch wait for each other, 1317.
 func (s *Session) LockWatched(w *Watch, more ...Name) error {
-	t, err := s.enterToWrite(true)
+	t, err := s.enterToWrite(nil, true)
 	if err != nil {
 		return err
 	}

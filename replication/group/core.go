@@ -430,6 +430,7 @@ func (c *core) closeParts() error {
 	}
 	if c.sessions != nil {
 		c.sessions.Shut(ErrStopped)
+		errs = append(errs, c.sessions.Close())
 	}
 	if c.applier != nil {
 		errs = append(errs, c.applier.Stop())

@@ -312,6 +312,15 @@ func (n *Node) MetadataLocks(max int) []txn.MetadataLock {
 	return c.sessions.MetadataLocks(max)
 }
 
+// TemporaryTables tells of the temporary tables of the node's sessions: how many there are, and the bytes of their files.
+func (n *Node) TemporaryTables() (tables, bytes int64) {
+	c, err := n.running()
+	if err != nil {
+		return 0, 0
+	}
+	return c.sessions.Temporary()
+}
+
 // MetadataWaits lists who waits for whose metadata locks, at most max.
 func (n *Node) MetadataWaits(max int) []txn.MetadataWait {
 	c, err := n.running()

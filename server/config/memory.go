@@ -16,7 +16,7 @@ type Memory struct {
 	// a file.
 	Limit  int64
 	Origin string
-	// Pool is the buffer pool with what describes its pages. It is mapped, and Go knows
+	// Pool is the buffer pool, and that of temporary tables, with what describes their pages. It is mapped, and Go knows
 	// nothing of it.
 	Pool int64
 	// Heap is the soft limit of what Go manages: heap, stacks, its own tables.
@@ -53,7 +53,8 @@ const (
 // the root of the file system. The error says that the buffer pool does not fit.
 func (c *Config) Memory(root fs.FS) (Memory, error) {
 	pool := c.Int("innodb_buffer_pool_size")
-	m := Memory{Limit: c.Int("memory_limit"), Origin: "memory_limit", Pool: pool + pool/frameShare}
+	pages := pool + c.Int("temporary_pool_size")
+	m := Memory{Limit: c.Int("memory_limit"), Origin: "memory_limit", Pool: pages + pages/frameShare}
 	if m.Limit == 0 {
 		m.Limit, m.Origin = c.containerMemory(root)
 	}

@@ -83,16 +83,16 @@ func TestMemory(t *testing.T) {
 	}{
 		{"", "max", 0, false, ""},
 		{"--innodb-buffer-pool-size=1T", "max", 0, false, ""},
-		// 128 MiB with what describes them are 134888816 bytes; 32 MiB are left aside.
-		{"", "268435456", 268435456 - 134888816 - 32*mib, false, ""},
-		{"--innodb-buffer-pool-size=4G", "8589934592", 8589934592 - (4*gib + 4*gib/200) - 8589934592/10, false, ""},
+		// 128 MiB, and 8 of temporary tables, with what describes them are 143319367 bytes; 32 MiB are left aside.
+		{"", "268435456", 268435456 - 143319367 - 32*mib, false, ""},
+		{"--innodb-buffer-pool-size=4G", "8589934592", 8589934592 - (4*gib + 8*mib + (4*gib+8*mib)/200) - 8589934592/10, false, ""},
 		{"--innodb-buffer-pool-size=100M", "134217728", 80 * mib, true, ""},
 		{"--innodb-buffer-pool-size=100M --innodb-log-buffer-size=1M", "134217728", 65 * mib, true, ""},
 		{"", "134217728", 0, false, "innodb_buffer_pool_size is 128M, but all memory of the process is limited to 128M (/sys/fs/cgroup/memory.max)"},
 		{"--innodb-buffer-pool-size=16G", "8589934592", 0, false, "is 16G, but all memory of the process is limited to 8G"},
 		// The setting counts, and not the container.
-		{"--memory-limit=256M", "134217728", 268435456 - 134888816 - 32*mib, false, ""},
-		{"--memory-limit=256M", "max", 268435456 - 134888816 - 32*mib, false, ""},
+		{"--memory-limit=256M", "134217728", 268435456 - 143319367 - 32*mib, false, ""},
+		{"--memory-limit=256M", "max", 268435456 - 143319367 - 32*mib, false, ""},
 		{"--memory-limit=64M", "max", 0, false, "limited to 64M (memory_limit)"},
 	} {
 		cfg, err := Load(Sources{Args: strings.Fields(c.args)})

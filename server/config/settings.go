@@ -126,6 +126,7 @@ var Sections = []Section{
 	}},
 	{"The storage engine", []Setting{
 		{Name: "innodb_buffer_pool_size", Kind: Bytes, OfMemory: true, Default: "128M", Min: mib, Max: 16 * tib, Doc: "Memory for pages: bytes, or a part of all that the process may use (memory_limit, or the container's limit, or the machine's memory) as 50%."},
+		{Name: "temporary_pool_size", Kind: Bytes, Default: "8M", Min: mib, Max: 16 * tib, Doc: "Memory for pages of temporary tables (CREATE TEMPORARY TABLE) of all sessions, which is taken with the first one; what it has no room for is in files. It counts with innodb_buffer_pool_size."},
 		{Name: "innodb_redo_log_capacity", Kind: Bytes, Default: "100M", Min: 4 * mib, Max: tib, Doc: "Size of the redo log."},
 		{Name: "innodb_log_buffer_size", Kind: Bytes, Default: "16M", Min: mib, Max: 4 * gib, Doc: "Redo in memory."},
 		{Name: "innodb_flush_log_at_timeout", Kind: Duration, Default: "1s", Min: milli, Max: 2700 * second, Doc: "How often redo is written; commits do not wait for it."},

@@ -34,11 +34,19 @@ func shareOut(limit, openFiles uint64) shares {
 	s := shares{own: min(ownDescriptors, limit/4), web: min(max(limit/32, leastWeb), httpConnections)}
 	left := limit/2 - min(s.own+2*s.web, limit/2)
 	s.tables = min(openFiles, max(left, leastTables))
+	if t := s.temporary(); s.tables+t > left && s.tables > leastTables+t { // of what there is
+		s.tables -= t
+	}
 	return s
 }
 
+// temporary is how many files of temporary tables are kept open, besides.
+func (s shares) temporary() uint64 { return max(s.tables/8, leastTables) }
+
 // clients is how many descriptors clients may have of so many.
-func (s shares) clients(limit uint64) uint64 { return limit - min(s.tables+2*s.web+s.own, limit/2) }
+func (s shares) clients(limit uint64) uint64 {
+	return limit - min(s.tables+s.temporary()+2*s.web+s.own, limit/2)
+}
 
 // peers is how many connections the peer port takes of so many, and how many of them from nodes that have not said yet who
 // they are; 0: the defaults.
@@ -52,6 +60,9 @@ func (s shares) peers(limit uint64) (most, newcomers int) {
 
 // OpenFiles is how many files of tables storage keeps open: so many as wanted (innodb_open_files), if the process may.
 func OpenFiles(wanted int64) int { return int(shareOut(socket.Numbers(), uint64(wanted)).tables) }
+
+// temporaryFiles is OpenFiles for temporary tables.
+func temporaryFiles(wanted int64) int { return int(shareOut(socket.Numbers(), uint64(wanted)).temporary()) }
 
 // variables are what sessions see of the configuration, and of what it has become.
 func (n *Node) variables() map[string]string {

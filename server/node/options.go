@@ -186,7 +186,7 @@ func groupOptions(cfg *config.Config, e env.Env, fs file.FS, log *slog.Logger) g
 				IOCapacityMax: int(cfg.Int("innodb_io_capacity_max"))},
 			PurgeTasks: int(cfg.Int("innodb_purge_threads")), UndoTablespaces: int(cfg.Int("innodb_undo_tablespaces")),
 			TableCache: int(cfg.Int("table_open_cache"))},
-		Session: txn.Options{CacheSize: int(cfg.Int("binlog_cache_size")), CacheMax: cfg.Int("max_binlog_cache_size")},
+		Session: txn.Options{CacheSize: int(cfg.Int("binlog_cache_size")), CacheMax: cfg.Int("max_binlog_cache_size"), TemporaryPool: cfg.Int("temporary_pool_size"), TemporaryFiles: temporaryFiles(cfg.Int("innodb_open_files"))},
 	}
 	o.Session.Events.Image, _ = event.ParseRowImage(cfg.String("binlog_row_image"))
 	return o

@@ -36,7 +36,7 @@ func TestFewDescriptors(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &old); err != nil {
 		t.Fatal(err)
 	}
-	const limit, effective, inUse, tables = 256, 32, 8, 200
+	const limit, effective, inUse, tables = 256, 22, 8, 200
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: old.Max}); err != nil {
 		t.Fatal(err)
 	}

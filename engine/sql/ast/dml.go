@@ -15,6 +15,7 @@ type Insert struct {
 	Rows        [][]Expr // nil with Query; an item may be a *Default
 	Query       Query
 	Creates     bool // the rows are those of CREATE TABLE .. SELECT
+	Temporary   bool // with Creates: of CREATE TEMPORARY TABLE
 	// RowAlias and ColumnAliases are VALUES (..) AS new(a, b).
 	RowAlias      string
 	ColumnAliases []string

@@ -310,6 +310,19 @@ func sameColumn(a, b record.Column) bool {
 		a.Comment == b.Comment && a.DroppedIn == b.DroppedIn
 }
 
+// ZeroDefault gives a column of CREATE TABLE .. SELECT that is NOT NULL, and no copy of another one, the default that MySQL gives it: the
+// zero of its type, where the sql_mode allows that, and where the type may have a default at all.
+func ZeroDefault(c *record.Column, dates bool) {
+	t := &c.Type
+	switch {
+	case !t.NotNull || t.IsLong() || t.Kind == types.KindEnum || t.Kind == types.KindSet:
+		return
+	case !dates && (t.Kind == types.KindDate || t.Kind == types.KindDateTime || t.Kind == types.KindTimestamp):
+		return
+	}
+	c.HasDefault, c.Default = true, literalText(ImplicitDefault(t), t)
+}
+
 // ImplicitDefault is the value of a column without a default that an INSERT gives none,
 // where the mode is not strict: zero, the empty string, the first member.
 func ImplicitDefault(t *types.Type) types.Value {

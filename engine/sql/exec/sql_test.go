@@ -18,6 +18,8 @@ import (
 )
 
 // Lookup implements plan.Catalog over the fake storage.
+func (r *rig) LookupShared(schema, name string) (plan.Source, error) { return r.Lookup(schema, name) }
+
 func (r *rig) Lookup(schema, name string) (plan.Source, error) {
 	m := r.store.tables[name]
 	if m == nil {

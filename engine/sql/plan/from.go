@@ -152,7 +152,11 @@ func (f *from) named(t *ast.TableRef, nullable bool) (*joinTree, []visible, erro
 	if err := f.addName(schema, alias); err != nil {
 		return nil, nil, err
 	}
-	src, err := f.p.env.Catalog.Lookup(schema, t.Name)
+	lookup := f.p.env.Catalog.Lookup
+	if f.s.view != "" {
+		lookup = f.p.env.Catalog.LookupShared
+	}
+	src, err := lookup(schema, t.Name)
 	if err != nil {
 		return nil, nil, err
 	}

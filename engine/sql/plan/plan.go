@@ -16,6 +16,8 @@ type Catalog interface {
 	// Lookup finds what a name in FROM stands for. Names of schemas and tables are
 	// compared as the catalogue compares them. Errors: 1049, 1146.
 	Lookup(schema, name string) (Source, error)
+	// LookupShared is Lookup for a name in a view's text, which stands for what everybody has: not for a table of the session's own.
+	LookupShared(schema, name string) (Source, error)
 }
 
 // Source is what a table's name stands for; one of the fields is set.

@@ -50,6 +50,8 @@ func (r *rig) SystemVariable(v *ast.Variable) (expr.Node, error) {
 }
 func (r *rig) UserVariable(name string) *types.Type { return r.vars[name] }
 
+func (r *rig) LookupShared(schema, name string) (Source, error) { return r.Lookup(schema, name) }
+
 func (r *rig) Lookup(schema, name string) (Source, error) {
 	key := schema + "." + name
 	if v := r.views[key]; v != nil {

@@ -116,6 +116,10 @@ func (d *database) table(create string, n int, value func(column string, row int
 	})
 }
 
+func (d *database) LookupShared(schema, name string) (plan.Source, error) {
+	return d.Lookup(schema, name)
+}
+
 func (d *database) Lookup(schema, name string) (plan.Source, error) {
 	keys := d.keys[name]
 	if keys == nil {

@@ -65,6 +65,15 @@ func (s *DiskShare) owner() *DiskOwner {
 	return &s.own
 }
 
+// Take takes n bytes for what is no file of a statement's, or gives them back if n is negative. Error: as of a file's block.
+func (s *DiskShare) Take(n int64) error {
+	if n < 0 {
+		s.give(-n)
+		return nil
+	}
+	return s.take(n)
+}
+
 // take takes n bytes for a file. Error: 1114 with the limit that was met.
 func (s *DiskShare) take(n int64) error {
 	if s == nil || s.Disk == nil {

@@ -338,7 +338,7 @@ func (c *Catalog) loadOnce(id, generation uint64) (*Handle, error) {
 
 // build opens the trees of a table and finds where its counters stand.
 func (c *Catalog) build(def *record.Table, at table.Physical) (*table.Table, error) {
-	s, err := prepare(def)
+	s, err := c.prepare(def)
 	if err != nil {
 		return nil, err
 	}
@@ -434,12 +434,15 @@ func (c *Catalog) install(h *Handle) {
 	if old := c.byID[h.table.ID()]; old != nil {
 		c.retire(old)
 	}
-	if old := c.byName[name{s.Table.Schema, s.Name}]; old != nil {
-		c.retire(old)
-	}
 	h.cached.Store(true)
 	c.byID[h.table.ID()] = h
-	c.byName[name{s.Table.Schema, s.Name}] = h
+	if c.opt.Shown == nil { // else it is looked up by the stored name, which the handle does not have
+		n := name{s.Table.Schema, s.Name}
+		if old := c.byName[n]; old != nil {
+			c.retire(old)
+		}
+		c.byName[n] = h
+	}
 	c.linkFront(h)
 	h.bytes = definitionBytes(s.Table)
 	c.cacheBytes += h.bytes
@@ -493,7 +496,9 @@ func (c *Catalog) retire(h *Handle) {
 		s := h.table.Schema
 		h.cached.Store(false) // before it is asked who uses it: Reopen asks in the other order
 		delete(c.byID, h.table.ID())
-		delete(c.byName, name{s.Table.Schema, s.Name})
+		if n := (name{s.Table.Schema, s.Name}); c.byName[n] == h {
+			delete(c.byName, n)
+		}
 		h.prev.next, h.next.prev = h.next, h.prev
 		h.prev, h.next = nil, nil
 		c.cacheBytes -= h.bytes

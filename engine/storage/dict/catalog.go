@@ -20,6 +20,17 @@ type Options struct {
 	CacheSize int
 	// CacheBytes is how much memory those may take, about; 0: any.
 	CacheBytes int64
+	// Shown, if not nil, gives the definition that the users of a table see for the stored one, which it does not change: they
+	// differ in the table's names. [Catalog.OpenTable] takes the stored ones.
+	Shown func(stored *record.Table) *record.Table
+}
+
+// prepare is that of a definition as users of the table see it.
+func (c *Catalog) prepare(stored *record.Table) (*record.Schema, error) {
+	if c.opt.Shown != nil {
+		stored = c.opt.Shown(stored)
+	}
+	return prepare(stored)
 }
 
 // Catalog is the catalogue of a database. All methods are safe for concurrent use;

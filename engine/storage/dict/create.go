@@ -134,7 +134,7 @@ func (c *Catalog) settleOld(g garbage) error {
 
 // makeFiles makes the tablespace and the trees of a table, and its handle.
 func (c *Catalog) makeFiles(def *record.Table) (o op, err error) {
-	s, err := prepare(def)
+	s, err := c.prepare(def)
 	if err != nil {
 		return o, err
 	}
@@ -156,7 +156,7 @@ func (c *Catalog) makeFiles(def *record.Table) (o op, err error) {
 	}
 	if err != nil {
 		c.abandon(o)
-		return o, fmt.Errorf("dict: creating table %s.%s: %w", def.Schema, def.Name, err)
+		return o, fmt.Errorf("dict: creating table %s.%s: %w", s.Table.Schema, s.Name, err)
 	}
 	raiseToOption(t)
 	o.handle = c.pendingHandle(t, 0)

@@ -26,7 +26,7 @@ func (c *Catalog) TableAt(snap *trx.Snapshot, id uint64) (*table.Table, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := prepare(def)
+	s, err := c.prepare(def)
 	if err != nil {
 		return nil, err
 	}

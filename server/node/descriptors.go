@@ -62,7 +62,9 @@ func (s shares) peers(limit uint64) (most, newcomers int) {
 func OpenFiles(wanted int64) int { return int(shareOut(socket.Numbers(), uint64(wanted)).tables) }
 
 // temporaryFiles is OpenFiles for temporary tables.
-func temporaryFiles(wanted int64) int { return int(shareOut(socket.Numbers(), uint64(wanted)).temporary()) }
+func temporaryFiles(wanted int64) int {
+	return int(shareOut(socket.Numbers(), uint64(wanted)).temporary())
+}
 
 // variables are what sessions see of the configuration, and of what it has become.
 func (n *Node) variables() map[string]string {

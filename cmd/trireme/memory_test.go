@@ -40,10 +40,10 @@ func TestLimitMemory(t *testing.T) {
 		err                   string
 	}{
 		{"", "max", "", math.MaxInt64, `level=INFO msg=memory limit=none go_limit=none from="" buffer_pool=128M`, ""},
-		{"", "1073741824", "", 1073741824 - 134888816 - 1073741824/10, "limit=1024M go_limit=792M from=/sys/fs/cgroup/memory.max buffer_pool=128M", ""},
+		{"", "1073741824", "", 1073741824 - 143319367 - 1073741824/10, "limit=1024M go_limit=784M from=/sys/fs/cgroup/memory.max buffer_pool=128M", ""},
 		{"", "1073741824", "GOMEMLIMIT=300MiB", 300 << 20, "limit=1024M go_limit=300M from=GOMEMLIMIT", ""},
 		{"", "1073741824", "GOMEMLIMIT=off", math.MaxInt64, "limit=1024M go_limit=none from=GOMEMLIMIT", ""},
-		{"--memory-limit=512M", "1073741824", "", 536870912 - 134888816 - 536870912/10, "limit=512M go_limit=332M from=memory_limit", ""},
+		{"--memory-limit=512M", "1073741824", "", 536870912 - 143319367 - 536870912/10, "limit=512M go_limit=324M from=memory_limit", ""},
 		{"--innodb-buffer-pool-size=1G", "1073741824", "GOMEMLIMIT=300MiB", 0, "", "innodb_buffer_pool_size is 1G"},
 		{"--innodb-buffer-pool-size=960M", "1073741824", "", 80 << 20, "level=WARN", ""},
 	} {

@@ -430,7 +430,7 @@ func (n *changer) apply(t int, target *target, b *types.Batch, r int, key []byte
 func (n *changer) setValue(t *target, set *plan.Set, later bool, after []types.Value, b *types.Batch, r int) (types.Value, error) {
 	s := n.s
 	if set.Value == nil {
-		return s.rowDefault(t.info, set.Column, after)
+		return s.updateDefault(t.info, set.Column, after)
 	}
 	var v types.Value
 	var err error

@@ -440,7 +440,7 @@ func (n *inserter) update(d *table.DuplicateError, row []types.Value) error {
 		n.both.AppendRow(append(append(append([]types.Value(nil), after...), row...), n.current...))
 		var v types.Value
 		if a.node == nil {
-			v, err = s.rowDefault(p.info, a.position, after)
+			v, err = s.updateDefault(p.info, a.position, after)
 		} else if v, err = a.node.Value(&s.x, n.both, 0); err == nil {
 			v, err = s.columnValue(p.info, a.position, v, a.from, n.lenient)
 		}

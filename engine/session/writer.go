@@ -91,6 +91,14 @@ func (s *Session) columnValue(i *tableInfo, p int, v types.Value, from *types.Ty
 	return s.work.store.Store(v, from, &col.Type)
 }
 
+// updateDefault is DEFAULT where a row that is there is changed: nothing makes up a value for an AUTO_INCREMENT column then.
+func (s *Session) updateDefault(i *tableInfo, p int, row []types.Value) (types.Value, error) {
+	if p == i.auto && i.columns[p].Type.NotNull {
+		return catalog.ImplicitDefault(&i.columns[p].Type), nil
+	}
+	return s.rowDefault(i, p, row)
+}
+
 // rowDefault is what a column has that an INSERT does not name, in a row of which something
 // is known, for defaults that read other columns; nil: nothing is.
 func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Value, error) {

@@ -100,7 +100,7 @@ type core struct {
 	freshBefore atomic.Pointer[freshness]
 	words       words
 	undated     atomic.Bool  // the leader's last word has no date
-	led         atomic.Int64 // when a leader was heard first since the start, on the lease clock; 0: not yet
+	wordAt      atomic.Int64 // when a round was heard last, else a leader first, on the lease clock; 0: not yet
 	behind      behind
 	failure     atomic.Pointer[error]
 	onFail      func(error)

@@ -339,6 +339,49 @@ func TestClocksThatDisagree(t *testing.T) {
 	}
 }
 
+// TestOneVoterIsLeft: a replica of a group in which one voter is left, which sends no rounds any more, knows how old its data are, also
+// while that voter starts again.
+func TestOneVoterIsLeft(t *testing.T) {
+	options := func(o *group.Options) { o.Founders[2].Learner, o.Founders[2].Stays = true, true }
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		l := r.leader(nil)
+		replica := r.nodes[2]
+		env.Sleep(r.sim, 5*time.Second)
+		for _, n := range r.others(l) {
+			if n != replica {
+				if err := l.node.Remove(n.id); err != nil {
+					t.Error(err)
+				}
+				n.kill()
+			}
+		}
+		const bound = 3 * time.Second
+		fresh := func(when string) {
+			for range 100 {
+				env.Sleep(r.sim, 100*time.Millisecond)
+				l.write(l.node, fmt.Sprint(when, r.acked))
+				if got, ok := replica.bounded(bound, time.Nanosecond); !ok {
+					t.Errorf("%s: no data of %v, %d of %d: %+v", when, bound, got, r.acked, replica.node.Status())
+					return
+				}
+				if lag := replica.node.Status().Lag.Time; lag > bound {
+					t.Errorf("%s: a lag of %v", when, lag)
+				}
+			}
+		}
+		fresh("alone")
+		l.kill()
+		env.Sleep(r.sim, 2*time.Second)
+		if lag := replica.node.Status().Lag.Time; lag > bound {
+			t.Errorf("a lag of %v after two seconds without a leader", lag)
+		}
+		l.start()
+		r.leader(nil)
+		env.Sleep(r.sim, 2*time.Second)
+		fresh("again")
+	})
+}
+
 // TestLateWords: where everything that a leader says takes seconds to arrive, data are as old as that.
 func TestLateWords(t *testing.T) {
 	for seed := range uint64(4) {

@@ -91,7 +91,8 @@ func (l *lease) drop() {
 	l.until.Store(0)
 }
 
-// compareEvery is how often a leader without a lease sends a round for what followers compare with their logs.
+// compareEvery is how often a leader without a lease sends a round: followers compare what it carries with their logs, and know by it
+// how old their data are.
 const compareEvery = time.Second
 
 // renew sends the next round. A leader without a lease sends one while it doubts whether it is a member, and now and then.

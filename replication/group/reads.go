@@ -311,7 +311,7 @@ func (c *core) age() time.Duration {
 	if ok {
 		age = now - said
 	}
-	if !c.undated.Load() && (heard || !c.wordless(now)) {
+	if !c.undated.Load() && !c.membership.oneVotes() && (heard || !c.wordless(now)) {
 		return age
 	}
 	at, index := c.lastTime.load()
@@ -326,8 +326,8 @@ func (c *core) age() time.Duration {
 	return min(age, max(0, time.Duration(c.env.Now().UnixMicro()-at)*time.Microsecond))
 }
 
-// wordless reports whether the leader is one that says nothing: for so long that it would have.
+// wordless reports whether the leader is one that sends no rounds: none has come for so long that one would have.
 func (c *core) wordless(now time.Duration) bool {
-	led := time.Duration(c.led.Load())
-	return led != 0 && now-led > 3*compareEvery && c.currentRole().leader != raft.None
+	since := time.Duration(c.wordAt.Load())
+	return since != 0 && now-since > 3*compareEvery && c.currentRole().leader != raft.None
 }

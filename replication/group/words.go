@@ -112,12 +112,13 @@ func (h *heardRounds) at(round uint16) (time.Duration, bool) {
 
 // hearWord takes in what a leader's heartbeat says, if it is one of a round.
 func (t *raftTask) hearWord(m *raftpb.Message) {
-	c, now := t.n, t.n.leaseClock()
-	c.led.CompareAndSwap(0, int64(max(now, 1)))
+	c, now := t.n, t.leaseNow()
 	f, ok := told(m)
 	if !ok {
+		c.wordAt.CompareAndSwap(0, int64(max(now, 1)))
 		return
 	}
+	c.wordAt.Store(int64(max(now, 1)))
 	b := m.GetContext()
 	t.rounds.add(leadership{m.GetFrom(), m.GetTerm()}, binary.LittleEndian.Uint64(b), now)
 	if c.undated.Store(len(b) < datedSize); len(b) >= datedSize && f.index != 0 {

@@ -86,18 +86,11 @@ func (s *Session) runDDLOnce(ctx context.Context, st ast.Statement) (out Outcome
 		return s.dropSchema(ctx, st)
 	case *ast.CreateTable:
 		return s.createTable(ctx, st)
-	case *ast.AlterTable:
-		out, err = s.alterTable(ctx, st, st.Table, st.Specs, st.Algorithm, st.Lock)
-		if err == nil && st.Validation == "WITHOUT" {
-			s.diag.warn(catalog.KeptOnly("WITHOUT VALIDATION"))
-		}
+	case *ast.AlterTable, *ast.CreateIndex, *ast.DropIndex:
+		a := alteration(st)
+		out, err = s.alterTable(ctx, st, a.Table, a.Specs, a.Algorithm, a.Lock)
+		s.warnKept(a, err)
 		return out, err
-	case *ast.CreateIndex:
-		specs := []ast.AlterSpec{&ast.AddIndex{Index: st.Index}}
-		return s.alterTable(ctx, st, st.Table, specs, st.Algorithm, st.Lock)
-	case *ast.DropIndex:
-		specs := []ast.AlterSpec{&ast.DropIndexSpec{Name: st.Name, IfExists: st.IfExists}}
-		return s.alterTable(ctx, st, st.Table, specs, st.Algorithm, st.Lock)
 	case *ast.DropTable:
 		return out, s.dropTables(ctx, st)
 	case *ast.Truncate:
@@ -110,6 +103,27 @@ func (s *Session) runDDLOnce(ctx context.Context, st ast.Statement) (out Outcome
 		return out, s.dropViews(ctx, st)
 	}
 	return out, unknownStatement(st)
+}
+
+// alteration is a statement as the ALTER TABLE that it is, nil if it is none.
+func alteration(st ast.Statement) *ast.AlterTable {
+	switch st := st.(type) {
+	case *ast.AlterTable:
+		return st
+	case *ast.CreateIndex:
+		return &ast.AlterTable{Table: st.Table, Specs: []ast.AlterSpec{&ast.AddIndex{Index: st.Index}}, Algorithm: st.Algorithm, Lock: st.Lock}
+	case *ast.DropIndex:
+		specs := []ast.AlterSpec{&ast.DropIndexSpec{Name: st.Name, IfExists: st.IfExists}}
+		return &ast.AlterTable{Table: st.Table, Specs: specs, Algorithm: st.Algorithm, Lock: st.Lock}
+	}
+	return nil
+}
+
+// warnKept warns of what an ALTER TABLE, which has ended with err, asks for in vain.
+func (s *Session) warnKept(a *ast.AlterTable, err error) {
+	if err == nil && a.Validation == "WITHOUT" {
+		s.diag.warn(catalog.KeptOnly("WITHOUT VALIDATION"))
+	}
 }
 
 // logged is a statement for consumers of the log.

@@ -34,6 +34,11 @@ import (
 // tempPrefix begins the names of tables that are being made.
 const tempPrefix = "#sql-"
 
+// copyName is a name for a table that is made to take another one's place.
+func (s *Session) copyName() string {
+	return tempPrefix + strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
+}
+
 // copyBytes is how much of rows, about, a transaction of the writer copies.
 const copyBytes = 4 << 20
 

@@ -40,19 +40,8 @@ func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Out
 				return exists
 			}
 		}
-		env, err := s.definitionEnv(schema)
-		if err != nil {
-			return err
-		}
-		if st.Query != nil {
-			out.AffectedRows, err = s.createFromQuery(ctx, env, schema, st)
-			return err
-		}
-		def, err := s.newDefinition(env, schema, st)
-		if err != nil {
-			return err
-		}
-		return s.make(def, s.textOf(st).Text)
+		out.AffectedRows, err = s.define(ctx, schema, st)
+		return err
 	})
 	if errorNumber(err) == sqlerr.TableExistsError {
 		if st.IfNotExists {
@@ -62,6 +51,25 @@ func (s *Session) createTable(ctx context.Context, st *ast.CreateTable) (out Out
 		err = exists
 	}
 	return out, err
+}
+
+// define makes the table of a CREATE TABLE, within the transaction. It returns the number of rows.
+func (s *Session) define(ctx context.Context, schema string, st *ast.CreateTable) (uint64, error) {
+	env, err := s.definitionEnv(schema)
+	if err != nil {
+		return 0, err
+	}
+	if st.Query != nil {
+		return s.createFromQuery(ctx, env, schema, st)
+	}
+	def, err := s.newDefinition(env, schema, st)
+	switch {
+	case err != nil:
+		return 0, err
+	case st.Temporary:
+		return 0, s.makeTemporary(def)
+	}
+	return 0, s.make(def, s.textOf(st).Text)
 }
 
 // make creates a table in the transaction, and checks the foreign keys that refer to it
@@ -205,26 +213,16 @@ func columnParams(params []*types.Type) []*types.Type {
 
 // dropTables is DROP TABLE: all of them, or none. A name stands for a temporary table first.
 func (s *Session) dropTables(ctx context.Context, st *ast.DropTable) error {
-	var names, own []txn.Name
-	for _, t := range st.Tables {
-		schema, table, err := s.tableName(t)
-		if err != nil {
-			return err
-		}
-		n := txn.Name{Schema: schema, Table: table}
-		if slices.Contains(names, n) || slices.Contains(own, n) {
-			return sqlerr.New(sqlerr.NonUniqTable, table)
-		}
-		if s.isTemporary(schema, table) {
-			own = append(own, n)
-			continue
-		}
-		if err := s.privileges().Table(schema, table, priv.Drop, "DROP"); err != nil {
-			return err
-		}
-		names = append(names, n)
+	own, names, err := s.dropped(st)
+	if err != nil {
+		return err
 	}
-	err := s.inTransaction(ctx, func() error {
+	for _, n := range names {
+		if err := s.privileges().Table(n.Schema, n.Table, priv.Drop, "DROP"); err != nil {
+			return err
+		}
+	}
+	err = s.inTransaction(ctx, func() error {
 		var missing []string
 		var there []txn.Name
 		if err := s.txn.LockDefinitions(names...); err != nil {

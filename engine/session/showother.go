@@ -379,29 +379,8 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 		if err != nil {
 			return Outcome{}, err
 		}
-		if s.isTemporary(schema, name) {
-			more, err := s.maintainTemporary(schema, name, st.Kind)
-			if err != nil {
-				return Outcome{}, err
-			}
-			rows = append(rows, more...)
-			continue
-		}
-		switch a := s.privileges(); st.Kind {
-		case ast.CheckTable:
-			err = a.MayDescribe(schema, name)
-		case ast.Checksum:
-			err = a.Some(schema, name, priv.Select)
-		default:
-			err = a.Table(schema, name, priv.Select, "SELECT")
-		}
-		if err != nil {
+		if err := s.mayMaintain(schema, name, st.Kind); err != nil {
 			return Outcome{}, err
-		}
-		if st.Kind != ast.CheckTable && st.Kind != ast.Checksum {
-			if err := s.privileges().Table(schema, name, priv.Insert, "INSERT"); err != nil {
-				return Outcome{}, err
-			}
 		}
 		if st.Kind == ast.Checksum && slices.Contains(st.Options, "QUICK") { // nobody keeps one up to date
 			rows = append(rows, []any{schema + "." + name, nil})
@@ -421,33 +400,60 @@ func (s *Session) maintain(ctx context.Context, st *ast.Maintain) (Outcome, erro
 
 var maintainOps = [...]string{ast.Analyze: "analyze", ast.Optimize: "optimize", ast.CheckTable: "check", ast.Repair: "repair", ast.Checksum: ""}
 
+// mayMaintain asks whether the session may do so. Error besides: 1142.
+func (s *Session) mayMaintain(schema, name string, kind ast.MaintainKind) error {
+	if s.isTemporary(schema, name) {
+		return nil
+	}
+	a := s.privileges()
+	switch kind {
+	case ast.CheckTable:
+		return a.MayDescribe(schema, name)
+	case ast.Checksum:
+		return a.Some(schema, name, priv.Select)
+	}
+	if err := a.Table(schema, name, priv.Select, "SELECT"); err != nil {
+		return err
+	}
+	return a.Table(schema, name, priv.Insert, "INSERT")
+}
+
 // maintainTable does the work for one table, and gives the rows of the answer.
 func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][]any, error) {
 	full, op := schema+"."+name, maintainOps[kind]
-	h, err := s.eng.Catalog.OpenTable(nil, schema, name)
-	if err != nil {
-		err = missingTable(err, schema, name)
-		if errorNumber(err) != sqlerr.NoSuchTable {
-			return nil, err
+	t := s.temporaryTable(schema, name)
+	temporary := t != nil
+	if !temporary {
+		h, err := s.eng.Catalog.OpenTable(nil, schema, name)
+		if err != nil {
+			err = missingTable(err, schema, name)
+			if errorNumber(err) != sqlerr.NoSuchTable {
+				return nil, err
+			}
+			if kind == ast.Checksum {
+				return [][]any{{full, nil}}, nil
+			}
+			return [][]any{{full, op, "Error", errorText(err)}, {full, op, "status", "Operation failed"}}, nil
 		}
-		if kind == ast.Checksum {
-			return [][]any{{full, nil}}, nil
-		}
-		return [][]any{{full, op, "Error", errorText(err)}, {full, op, "status", "Operation failed"}}, nil
+		defer h.Release()
+		t = h.Table()
 	}
-	defer h.Release()
 	ok := []any{full, op, "status", "OK"}
 	switch kind {
 	case ast.Analyze:
-		h.Table().ForgetStatistics()
+		t.ForgetStatistics()
 		s.m.plans.forget()
 	case ast.Optimize, ast.Repair:
 		return [][]any{{full, op, "note", "The storage engine for the table doesn't support " + op}, ok}, nil
 	case ast.Checksum:
+		if temporary { // CHECKSUM tells of what members have in common
+			s.note(sqlerr.Newf(sqlerr.NotSupportedYet, "CHECKSUM TABLE gives none of a temporary table, which no other member has"))
+			return [][]any{{full, nil}}, nil
+		}
 		sum, err := s.checksum(schema, name)
 		return [][]any{{full, sum}}, err
 	case ast.CheckTable:
-		return s.checkTable(full, h.Table())
+		return s.checkTable(full, t)
 	}
 	return [][]any{ok}, nil
 }

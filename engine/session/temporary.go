@@ -2,7 +2,7 @@ package session
 
 import (
 	"context"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -68,9 +68,6 @@ func (s *Session) locksOwn(c *compiled) bool {
 
 // runTemporaryDDL runs a statement about definitions if it is one about temporary tables alone; else done is false.
 func (s *Session) runTemporaryDDL(ctx context.Context, st ast.Statement) (done bool, out Outcome, err error) {
-	var target ast.TableName
-	var specs []ast.AlterSpec
-	var algorithm string
 	switch st := st.(type) {
 	case *ast.CreateTable:
 		if st.Temporary {
@@ -85,20 +82,13 @@ func (s *Session) runTemporaryDDL(ctx context.Context, st ast.Statement) (done b
 			return true, out, s.truncateTemporary(ctx, st)
 		}
 		return false, out, nil
-	case *ast.AlterTable:
-		target, specs, algorithm = st.Table, st.Specs, st.Algorithm
-	case *ast.CreateIndex:
-		target, specs, algorithm = st.Table, []ast.AlterSpec{&ast.AddIndex{Index: st.Index}}, st.Algorithm
-	case *ast.DropIndex:
-		target, specs, algorithm = st.Table, []ast.AlterSpec{&ast.DropIndexSpec{Name: st.Name, IfExists: st.IfExists}}, st.Algorithm
-	default:
-		return false, out, nil
 	}
-	if !s.isTemporary(target.Schema, target.Name) {
-		return false, out, nil
+	if a := alteration(st); a != nil && s.isTemporary(a.Table.Schema, a.Table.Name) {
+		out.AffectedRows, err = s.alterTemporary(ctx, a)
+		s.warnKept(a, err)
+		return true, out, err
 	}
-	out.AffectedRows, err = s.alterTemporary(ctx, target, specs, algorithm)
-	return true, out, err
+	return false, out, nil
 }
 
 // createTemporary is CREATE TEMPORARY TABLE.
@@ -127,23 +117,12 @@ func (s *Session) createTemporary(ctx context.Context, st *ast.CreateTable) (out
 	if err := s.pointDefinitions(); err != nil {
 		return out, err
 	}
-	err = s.besides(ctx, func() error {
-		env, err := s.definitionEnv(schema)
-		if err != nil {
-			return err
-		}
-		if st.Query != nil {
-			out.AffectedRows, err = s.createFromQuery(ctx, env, schema, st)
-			return err
-		}
-		def, err := s.newDefinition(env, schema, st)
-		if err == nil {
-			err = s.makeTemporary(def)
-		}
+	err = s.besides(ctx, func() (err error) {
+		out.AffectedRows, err = s.define(ctx, schema, st)
 		return err
 	})
 	if err != nil && s.isTemporary(schema, name) {
-		_, _ = s.txn.DropTemporary(schema, name) // it has failed if the engine has, with all that is in it
+		_ = s.txn.DropTemporary(schema, name) // it has failed if the engine has, with all that is in it
 	}
 	return out, err
 }
@@ -173,24 +152,18 @@ func (s *Session) makeTemporary(def *record.Table) error {
 		return sqlerr.New(sqlerr.CannotAddForeign)
 	}
 	catalog.SetTimes(def, s.x.Now.UnixMicro(), 0)
-	_, err := s.txn.CreateTemporary(def, s.disk.Take)
-	return err
+	return s.txn.CreateTemporary(def, s.disk.Take)
 }
 
 // dropTemporaries is DROP TEMPORARY TABLE, and DROP TABLE of names that all stand for temporary tables, which commits as others do.
 func (s *Session) dropTemporaries(ctx context.Context, st *ast.DropTable) (done bool, err error) {
-	var own []txn.Name
+	own, others, err := s.dropped(st)
+	if err != nil {
+		return true, err
+	}
 	var missing []string
-	for _, t := range st.Tables {
-		schema, name, err := s.tableName(t)
-		if err != nil {
-			return true, err
-		}
-		if s.isTemporary(schema, name) {
-			own = append(own, txn.Name{Schema: schema, Table: name})
-		} else {
-			missing = append(missing, schema+"."+name)
-		}
+	for _, n := range others {
+		missing = append(missing, n.Schema+"."+n.Table)
 	}
 	switch {
 	case !st.Temporary && len(missing) > 0:
@@ -210,10 +183,30 @@ func (s *Session) dropTemporaries(ctx context.Context, st *ast.DropTable) (done 
 	return true, s.dropOwn(own)
 }
 
+// dropped are the names of a DROP TABLE, those of temporary tables of the session apart. Errors besides those of tableName: 1066.
+func (s *Session) dropped(st *ast.DropTable) (own, others []txn.Name, err error) {
+	for _, t := range st.Tables {
+		schema, table, err := s.tableName(t)
+		if err != nil {
+			return nil, nil, err
+		}
+		n := txn.Name{Schema: schema, Table: table}
+		switch {
+		case slices.Contains(own, n) || slices.Contains(others, n):
+			return nil, nil, sqlerr.New(sqlerr.NonUniqTable, table)
+		case s.isTemporary(schema, table):
+			own = append(own, n)
+		default:
+			others = append(others, n)
+		}
+	}
+	return own, others, nil
+}
+
 // dropOwn drops temporary tables.
 func (s *Session) dropOwn(names []txn.Name) error {
 	for _, n := range names {
-		if _, err := s.txn.DropTemporary(n.Schema, n.Table); err != nil {
+		if err := s.txn.DropTemporary(n.Schema, n.Table); err != nil {
 			return err
 		}
 	}
@@ -239,11 +232,12 @@ func (s *Session) truncateTemporary(ctx context.Context, st *ast.Truncate) error
 
 // alterTemporary is ALTER TABLE, CREATE INDEX and DROP INDEX: but for another name alone, the rows are copied into a table of the new
 // definition, which takes the place of the one that is there.
-func (s *Session) alterTemporary(ctx context.Context, target ast.TableName, specs []ast.AlterSpec, algorithm string) (rows uint64, err error) {
-	if a := strings.ToUpper(algorithm); a == "INPLACE" || a == "INSTANT" {
+func (s *Session) alterTemporary(ctx context.Context, st *ast.AlterTable) (rows uint64, err error) {
+	specs := st.Specs
+	if a := strings.ToUpper(st.Algorithm); a == "INPLACE" || a == "INSTANT" {
 		return 0, sqlerr.New(sqlerr.AlterOperationNotSupported, "ALGORITHM="+a, "ALGORITHM=COPY")
 	}
-	schema, name, err := s.tableName(target)
+	schema, name, err := s.tableName(st.Table)
 	if err != nil {
 		return 0, err
 	}
@@ -292,7 +286,7 @@ func (s *Session) alterTemporary(ctx context.Context, target ast.TableName, spec
 	})
 	if err != nil {
 		if made != from && made.Table != "" {
-			_, _ = s.txn.DropTemporary(made.Schema, made.Table)
+			_ = s.txn.DropTemporary(made.Schema, made.Table)
 		}
 		return 0, err
 	}
@@ -300,7 +294,7 @@ func (s *Session) alterTemporary(ctx context.Context, target ast.TableName, spec
 		return 0, err
 	}
 	if final != from && made != from {
-		_, err = s.txn.DropTemporary(schema, name)
+		err = s.txn.DropTemporary(schema, name)
 	}
 	return rows, err
 }
@@ -362,32 +356,11 @@ func (s *Session) copyTemporary(ctx context.Context, from, to txn.Name, ch *cata
 	return c.all(ctx, s.txn, source)
 }
 
-// maintainTemporary is maintainTable for a temporary table.
-func (s *Session) maintainTemporary(schema, name string, kind ast.MaintainKind) ([][]any, error) {
-	full, op, t := schema+"."+name, maintainOps[kind], s.temporaryTable(schema, name)
-	switch kind {
-	case ast.CheckTable:
-		return s.checkTable(full, t)
-	case ast.Checksum: // CHECKSUM tells of what members have in common
-		s.note(sqlerr.Newf(sqlerr.NotSupportedYet, "CHECKSUM TABLE gives none of a temporary table, which no other member has"))
-		return [][]any{{full, nil}}, nil
-	case ast.Analyze:
-		t.ForgetStatistics()
-		return [][]any{{full, op, "status", "OK"}}, nil
-	}
-	return [][]any{{full, op, "note", "The storage engine for the table doesn't support " + op}, {full, op, "status", "OK"}}, nil
-}
-
 // forgetTemporaries drops all temporary tables of the session: COM_RESET_CONNECTION, COM_CHANGE_USER.
 func (s *Session) forgetTemporaries() {
 	if s.hasTemporaries() {
 		_ = s.txn.DropTemporaries() // what cannot be dropped goes with the process; nobody finds it
 	}
-}
-
-// copyName is a name for a table that is made to take another one's place.
-func (s *Session) copyName() string {
-	return tempPrefix + strconv.FormatUint(s.id, 36) + "-" + strconv.FormatUint(s.env.Uint64(), 36)
 }
 
 // createTemporaryText is SHOW CREATE TABLE of a temporary table.

@@ -164,24 +164,13 @@ func (s *Session) TemporaryTable(schema, name string) *table.Table {
 	return s.temp.tables[Name{schema, name}].handle.Table()
 }
 
-// Temporaries are the names of the session's temporary tables.
-func (s *Session) Temporaries() (names []Name) {
-	if s.temp != nil {
-		for n := range s.temp.tables {
-			names = append(names, n)
-		}
-	}
-	return names
-}
-
-// CreateTemporary makes a temporary table of the session and returns its complete definition. space is told by how many bytes
-// the file of one of the session's grows, or shrinks; its error ends the statement. Errors besides those of
-// dict.Catalog.CreateTable: 1050.
-func (s *Session) CreateTemporary(def *record.Table, space func(bytes int64) error) (*record.Table, error) {
+// CreateTemporary makes a temporary table of the session. space is told by how many bytes the file of one of the session's grows, or
+// shrinks; its error ends the statement. Errors besides those of dict.Catalog.CreateTable: 1050.
+func (s *Session) CreateTemporary(def *record.Table, space func(bytes int64) error) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if s.HasTemporary(def.Schema, def.Name) {
-		return nil, sqlerr.New(sqlerr.TableExistsError, def.Name)
+		return sqlerr.New(sqlerr.TableExistsError, def.Name)
 	}
 	s.m.temporary.turn.Lock()
 	eng, err := s.m.temporaryEngine()
@@ -189,7 +178,7 @@ func (s *Session) CreateTemporary(def *record.Table, space func(bytes int64) err
 	stored := strconv.FormatUint(s.m.temporary.made, 10)
 	s.m.temporary.turn.Unlock()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if s.temp == nil {
 		s.temp = &temporaryTables{m: s.m, engine: eng, work: eng.NewSession(), tables: map[Name]*temporaryTable{}}
@@ -197,7 +186,7 @@ func (s *Session) CreateTemporary(def *record.Table, space func(bytes int64) err
 	x := s.temp
 	if x.engine != eng {
 		if len(x.tables) > 0 || x.began {
-			return nil, x.lost()
+			return x.lost()
 		}
 		x.engine, x.work = eng, eng.NewSession()
 	}
@@ -214,23 +203,23 @@ func (s *Session) CreateTemporary(def *record.Table, space func(bytes int64) err
 		made, err = eng.Catalog.CreateTable(w, def)
 		return err
 	}); err != nil {
-		return nil, err
+		return err
 	}
 	h, err := eng.Catalog.OpenTableByID(nil, made.ID)
 	if err != nil {
-		return nil, errors.Join(err, x.remove(stored))
+		return errors.Join(err, x.remove(stored))
 	}
 	o := &temporaryTable{stored: stored, handle: h}
 	if err := x.count(o); err != nil {
 		h.Release()
-		return nil, errors.Join(err, x.remove(stored))
+		return errors.Join(err, x.remove(stored))
 	}
 	x.tables[n] = o
 	s.m.temporary.tables.Add(1)
 	if s.t != nil {
 		s.t.temp = x
 	}
-	return h.Table().Schema.Table, nil
+	return nil
 }
 
 // remove drops a table of the engine. Its file goes when nobody uses it any more.
@@ -268,16 +257,16 @@ func (x *temporaryTables) settleUndo() {
 	}
 }
 
-// DropTemporary drops a temporary table of the session; dropped says that there was one.
-func (s *Session) DropTemporary(schema, name string) (dropped bool, err error) {
+// DropTemporary drops a temporary table of the session, if it is there.
+func (s *Session) DropTemporary(schema, name string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	return s.dropTemporary(Name{schema, name})
 }
 
-func (s *Session) dropTemporary(n Name) (dropped bool, err error) {
+func (s *Session) dropTemporary(n Name) (err error) {
 	if !s.HasTemporary(n.Schema, n.Table) {
-		return false, nil
+		return nil
 	}
 	x := s.temp
 	x.settleUndo()
@@ -290,7 +279,7 @@ func (s *Session) dropTemporary(n Name) (dropped bool, err error) {
 		err = x.remove(o.stored)
 	}
 	_ = x.space(-o.bytes) // to give it back cannot fail
-	return true, err
+	return err
 }
 
 // DropTemporaries drops all temporary tables of the session, which has no transaction.
@@ -305,8 +294,7 @@ func (s *Session) dropTemporaries() (err error) {
 		return nil
 	}
 	for n := range s.temp.tables {
-		_, e := s.dropTemporary(n)
-		err = errors.Join(err, e)
+		err = errors.Join(err, s.dropTemporary(n))
 	}
 	s.temp = nil
 	return err
@@ -346,7 +334,7 @@ func (s *Session) MoveTemporary(from, to Name) error {
 	if err != nil {
 		return err
 	}
-	if _, err := s.dropTemporary(to); err != nil {
+	if err := s.dropTemporary(to); err != nil {
 		h.Release()
 		return err
 	}

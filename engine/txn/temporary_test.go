@@ -81,9 +81,9 @@ func TestTemporaryTables(t *testing.T) {
 	r := newRig(t, env.Real(), nil)
 	defer r.close(t)
 	before, _ := r.eng.Applied()
-	_, err := r.s.CreateTemporary(numbers("t"), anySpace)
+	err := r.s.CreateTemporary(numbers("t"), anySpace)
 	must(t, err)
-	if _, err := r.s.CreateTemporary(numbers("t"), anySpace); err == nil {
+	if err := r.s.CreateTemporary(numbers("t"), anySpace); err == nil {
 		t.Error("made twice")
 	}
 	r.do(t, func() error {
@@ -106,7 +106,7 @@ func TestTemporaryTables(t *testing.T) {
 	r.wantContent(t, "t", "1=1 4=4")
 
 	// Another one takes the place of a table, and who has opened that in the transaction sees it no more.
-	_, err = r.s.CreateTemporary(numbers("u"), anySpace)
+	err = r.s.CreateTemporary(numbers("u"), anySpace)
 	must(t, err)
 	r.do(t, func() error {
 		must(t, put(r.s, "t", 6, 6))
@@ -118,8 +118,8 @@ func TestTemporaryTables(t *testing.T) {
 	if got := r.s.TemporaryTable("db", "t").Schema.Table; got.Name != "t" || got.Schema != "db" || len(got.Options) != 0 {
 		t.Errorf("%+v", got)
 	}
-	if names := r.s.Temporaries(); len(names) != 1 {
-		t.Errorf("%v are there", names)
+	if n, _ := r.m.Temporary(); n != 1 {
+		t.Errorf("%d are there", n)
 	}
 	if after, _ := r.eng.Applied(); after != before {
 		t.Errorf("the log has grown from %d to %d", before, after)
@@ -156,7 +156,7 @@ func TestTemporarySpace(t *testing.T) {
 		used += n
 		return nil
 	}
-	_, err := r.s.CreateTemporary(numbers("t"), space)
+	err := r.s.CreateTemporary(numbers("t"), space)
 	must(t, err)
 	limit = used + 256<<10
 	r.do(t, func() error {
@@ -173,7 +173,7 @@ func TestTemporarySpace(t *testing.T) {
 	})
 	r.wantContent(t, "t", "-1=0")
 	limit = used
-	if _, err := r.s.CreateTemporary(numbers("u"), space); !errors.Is(err, full) {
+	if err := r.s.CreateTemporary(numbers("u"), space); !errors.Is(err, full) {
 		t.Error(err)
 	}
 	const rows = 200
@@ -220,7 +220,7 @@ func TestTemporaryEngineFails(t *testing.T) {
 		r := newRig(t, sim, nil)
 		defer r.close(t)
 		r.create(t, people("p"))
-		_, err := r.s.CreateTemporary(numbers("t"), anySpace)
+		err := r.s.CreateTemporary(numbers("t"), anySpace)
 		must(t, err)
 		r.do(t, func() error { return put(r.s, "t", 1, 1) })
 		broken := errors.New("broken disk")
@@ -249,12 +249,12 @@ func TestTemporaryEngineFails(t *testing.T) {
 		if r.eng.Err() != nil {
 			t.Fatal(r.eng.Err())
 		}
-		if _, err := r.s.CreateTemporary(numbers("u"), anySpace); err == nil {
+		if err := r.s.CreateTemporary(numbers("u"), anySpace); err == nil {
 			t.Error("made beside lost ones")
 		}
-		_, err = r.s.DropTemporary("db", "t")
+		err = r.s.DropTemporary("db", "t")
 		must(t, err)
-		_, err = r.s.CreateTemporary(numbers("t"), anySpace)
+		err = r.s.CreateTemporary(numbers("t"), anySpace)
 		must(t, err)
 		r.do(t, func() error { return put(r.s, "t", 3, 3) })
 		r.wantContent(t, "t", "3=3")
@@ -264,7 +264,7 @@ func TestTemporaryEngineFails(t *testing.T) {
 // TestTemporaryTablesGo: what a process leaves of temporary tables is removed by the next one.
 func TestTemporaryTablesGo(t *testing.T) {
 	r := newRig(t, env.Real(), nil)
-	_, err := r.s.CreateTemporary(numbers("t"), anySpace)
+	err := r.s.CreateTemporary(numbers("t"), anySpace)
 	must(t, err)
 	there, err := r.fs.Exists("#innodb_temp/1/spaces")
 	must(t, err)
@@ -303,7 +303,7 @@ func TestTemporaryTablesBeside(t *testing.T) {
 			}()
 			want := map[int64]int64{}
 			make := func() bool {
-				_, err := s.CreateTemporary(numbers("t"), anySpace)
+				err := s.CreateTemporary(numbers("t"), anySpace)
 				clear(want)
 				return err == nil
 			}
@@ -314,7 +314,7 @@ func TestTemporaryTablesBeside(t *testing.T) {
 			for range 150 {
 				switch rnd.IntN(12) {
 				case 0:
-					if _, err := s.DropTemporary("db", "t"); err != nil || !make() {
+					if err := s.DropTemporary("db", "t"); err != nil || !make() {
 						t.Errorf("session %d: %v", i, err)
 						return
 					}

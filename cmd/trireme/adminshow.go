@@ -87,7 +87,7 @@ func showGroup(w io.Writer, g *triremev1.AdminGroup) {
 				}
 			}
 		}
-		if text := node.NoMajority(voters, answered); text != "" {
+		if text := node.NoMajority(voters, answered, ""); text != "" {
 			_, _ = fmt.Fprint(w, "\n", text)
 		}
 	}

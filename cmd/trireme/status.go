@@ -114,8 +114,11 @@ func showStatus(r *node.Report) error {
 	_, _ = fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tMYSQL\tREAD-ONLY\tPEER\tTRANSACTION\tLAG\tENTRIES\tBYTES")
 	good := true
 	writable := false
-	voters, answered := 0, 0
+	voters, answered, distrust := 0, 0, ""
 	for _, m := range r.Members {
+		if m.Status.Distrust != "" {
+			distrust = m.Status.Distrust
+		}
 		if !m.Learner {
 			voters++
 			if m.Status.Error == "" {
@@ -146,7 +149,7 @@ func showStatus(r *node.Report) error {
 	}
 	if !writable {
 		fmt.Println("\nno member takes writes")
-		if text := node.NoMajority(voters, answered); text != "" {
+		if text := node.NoMajority(voters, answered, distrust); text != "" {
 			fmt.Println(text)
 		}
 	}

@@ -3,6 +3,7 @@ package group
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -43,6 +44,8 @@ type Status struct {
 	// Behind is what a leader that is asked by another member says of the others.
 	Behind []Behind `json:"behind,omitempty"`
 	Error  string   `json:"error,omitempty"`
+	// Distrust says which certificate keeps the member that was asked from this one, of one that does not answer for that; empty: another reason.
+	Distrust string `json:"distrust,omitempty"`
 }
 
 // Trouble says what is wrong with the disk or the network of a member that answers, as "has a full disk"; empty: nothing.
@@ -233,6 +236,9 @@ func (n *Node) statusOf(ctx context.Context, call transport.Call) Status {
 	}
 	if err != nil {
 		s.Error = err.Error()
+		if e := (*transport.CertificateError)(nil); errors.As(err, &e) {
+			s.Distrust = e.Error()
+		}
 	}
 	return s
 }

@@ -225,23 +225,38 @@ func identityMatches(u *url.URL, id Identity) bool {
 	return err == nil && member == id.Member
 }
 
-// explainTLS says what a failed handshake means to the operator.
+// CertificateError says that two nodes cannot connect since one does not accept the other's certificate: another attempt fails as well.
+type CertificateError struct {
+	Text string
+	Err  error
+}
+
+// Error implements error.
+func (e *CertificateError) Error() string { return e.Text + ": " + e.Err.Error() }
+
+// Unwrap gives what TLS says.
+func (e *CertificateError) Unwrap() error { return e.Err }
+
+// explainTLS says what a failed handshake means to the operator. Error: a [CertificateError] if a certificate was not accepted.
 func explainTLS(err error, who string) error {
 	var (
 		plain   tls.RecordHeaderError
 		unknown x509.UnknownAuthorityError
 		invalid x509.CertificateInvalidError
 		host    x509.HostnameError
+		alert   *net.OpError
 	)
 	switch {
 	case errors.As(err, &plain):
 		return fmt.Errorf("%s speaks plaintext where TLS is required: %w", who, err)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the certificate of %s is not signed by our CA: %w", who, err)
+		return &CertificateError{fmt.Sprintf("the certificate of %s is not signed by our CA", who), err}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
-		return fmt.Errorf("the certificate of %s is expired or not yet valid: %w", who, err)
+		return &CertificateError{fmt.Sprintf("the certificate of %s is expired or not yet valid", who), err}
 	case errors.As(err, &host):
-		return fmt.Errorf("the certificate of %s is for another name: %w", who, err)
+		return &CertificateError{fmt.Sprintf("the certificate of %s is for another name", who), err}
+	case errors.As(err, &alert) && alert.Op == "remote error":
+		return &CertificateError{fmt.Sprintf("%s does not accept our certificate", who), err}
 	}
 	return fmt.Errorf("TLS with %s: %w", who, err)
 }

@@ -162,29 +162,30 @@ func TestTLSRefusals(t *testing.T) {
 		name           string
 		dialer, dialed func(t *testing.T) func(*Options)
 		want           string // what the dialer's status says
+		certificate    bool   // it is a CertificateError
 	}{
 		{"wrong CA of the dialed", good, func(t *testing.T) func(*Options) { return withTLS(other.issue(t.TempDir(), nil)) },
-			"is not signed by our CA"},
+			"is not signed by our CA", true},
 		{"expired dialed", good, with(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }),
-			"is expired or not yet valid"},
+			"is expired or not yet valid", true},
 		{"expired dialer", with(func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }), good,
-			"expired certificate"},
+			"expired certificate", true},
 		{"wrong CA of the dialer", func(t *testing.T) func(*Options) {
 			conf := other.issue(t.TempDir(), nil)
 			if err := os.WriteFile(conf.CAFile, ca.pem, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			return withTLS(conf)
-		}, good, "remote error: tls: unknown certificate authority"},
+		}, good, "remote error: tls: unknown certificate authority", true},
 		{"other name", good, with(func(c *x509.Certificate) { c.IPAddresses = nil; c.DNSNames = []string{"elsewhere"} }),
-			"is for another name"},
+			"is for another name", true},
 		{"not for clients", with(func(c *x509.Certificate) { c.ExtKeyUsage = c.ExtKeyUsage[:1] }), good,
-			"remote error: tls:"},
-		{"other member", good, with(identityURI(testGroup, 9)), "/9, not for member 2 of group"},
-		{"other member dials", with(identityURI(testGroup, 9)), good, "/9, not for member 1 of group"},
-		{"other group dials", with(identityURI(GroupID{9}, 1)), good, "not for member 1 of group"},
-		{"plaintext meets TLS", plain, good, "requires TLS, and this node is set to plaintext"},
-		{"TLS meets plaintext", good, plain, "speaks plaintext where TLS is required"},
+			"remote error: tls:", true},
+		{"other member", good, with(identityURI(testGroup, 9)), "/9, not for member 2 of group", false},
+		{"other member dials", with(identityURI(testGroup, 9)), good, "/9, not for member 1 of group", false},
+		{"other group dials", with(identityURI(GroupID{9}, 1)), good, "not for member 1 of group", false},
+		{"plaintext meets TLS", plain, good, "requires TLS, and this node is set to plaintext", false},
+		{"TLS meets plaintext", good, plain, "speaks plaintext where TLS is required", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -197,6 +198,9 @@ func TestTLSRefusals(t *testing.T) {
 			})
 			if !strings.Contains(err.Error(), test.want) {
 				t.Fatalf("refused by %q, want %q", err, test.want)
+			}
+			if e := (*CertificateError)(nil); errors.As(err, &e) != test.certificate {
+				t.Errorf("%q is an error of certificates: %t", err, !test.certificate)
 			}
 			if a.times(a.refused, 2) != 0 {
 				t.Fatal("a failed handshake counts as a dead process")

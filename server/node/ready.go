@@ -27,6 +27,7 @@ type readiness struct {
 type minority struct {
 	voters, answered int
 	silent           []string  // addresses of voters that did not
+	distrust         string    // which certificate keeps one of them away; empty: none is known to
 	told             time.Time // in the log
 }
 
@@ -94,6 +95,7 @@ func (n *Node) lookElsewhere() {
 	}
 	r.minority.voters, r.minority.answered = countVoters(members, states)
 	r.minority.silent = silentVoters(members, states)
+	r.minority.distrust = Distrust(states)
 	now := time.Now()
 	if text := r.minority.text(); text != "" && now.Sub(r.leaderless) > minorityAfter && now.Sub(r.minority.told) > minorityAgain {
 		r.minority.told = now
@@ -138,7 +140,11 @@ func (r *readiness) lacking(now time.Time) string {
 	if r.minority.text() == "" || r.leaderless.IsZero() || now.Sub(r.leaderless) < minorityAfter {
 		return ""
 	}
-	return fmt.Sprintf("%d of %d voters answer, not those at %s", r.minority.answered, r.minority.voters, strings.Join(r.minority.silent, ", "))
+	text := fmt.Sprintf("%d of %d voters answer, not those at %s", r.minority.answered, r.minority.voters, strings.Join(r.minority.silent, ", "))
+	if why := r.minority.distrust; why != "" {
+		text += " (" + why + ")"
+	}
+	return text
 }
 
 // silent are the voters that do not answer a member which knows no leader and hears no majority.
@@ -151,17 +157,31 @@ func (r *readiness) silent() []string {
 	return slices.Clone(r.minority.silent)
 }
 
-// NoMajority is what is said where so few voters answer that nothing can be agreed on; empty: enough do.
-func NoMajority(voters, answered int) string {
-	if answered > voters/2 || voters == 0 {
+// Distrust says which certificate keeps a member away; empty: none is known to.
+func Distrust(states []group.Status) string {
+	for i := range states {
+		if s := &states[i]; s.Distrust != "" {
+			return s.Distrust
+		}
+	}
+	return ""
+}
+
+// NoMajority is what is said where so few voters answer that nothing can be agreed on; empty: enough do. distrust: see Distrust.
+func NoMajority(voters, answered int, distrust string) string {
+	switch {
+	case answered > voters/2 || voters == 0:
 		return ""
+	case distrust != "":
+		return fmt.Sprintf("no majority: %d of %d voters answer, and certificates between members are not accepted: %s. "+
+			"Nothing is lost: renew the files of peer_tls_cert (or set the clock right), and they find each other again: docs/operations-group.md, When the majority is lost", answered, voters, distrust)
 	}
 	return fmt.Sprintf("no majority: %d of %d voters answer. If the disks of the others are lost: "+
 		"docs/operations-group.md, When the majority is lost", answered, voters)
 }
 
 // text says that there is no majority; empty: there is, or nothing is known.
-func (m *minority) text() string { return NoMajority(m.voters, m.answered) }
+func (m *minority) text() string { return NoMajority(m.voters, m.answered, m.distrust) }
 
 // knowLeader reports whether another voter has answered that knows a leader. Those who do not vote are
 // not asked: older programs keep a leader that is gone.

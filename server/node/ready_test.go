@@ -162,15 +162,18 @@ func TestNoMajority(t *testing.T) {
 		want   string
 	}{
 		{[]group.Status{{ID: 1}, {ID: 2}, {ID: 3, Error: "no"}, {ID: 4}}, ""},
-		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no"}, {ID: 4}}, "no majority: 1 of 3 voters answer"},
+		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no"}, {ID: 4}}, "no majority: 1 of 3 voters answer. If the disks of the others are lost"},
+		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no", Distrust: "the certificate of c is expired"}, {ID: 4}},
+			"no majority: 1 of 3 voters answer, and certificates between members are not accepted: the certificate of c is expired. Nothing is lost"},
 	} {
-		got := NoMajority(countVoters(members, c.states))
+		voters, answered := countVoters(members, c.states)
+		got := NoMajority(voters, answered, Distrust(c.states))
 		if !strings.HasPrefix(got, c.want) || got != "" && !strings.Contains(got, "docs/operations-group.md, When the majority is lost") || (got == "") != (c.want == "") {
 			t.Errorf("%+v: %q", c.states, got)
 		}
 	}
-	if got := NoMajority(countVoters(nil, nil)); got != "" {
-		t.Errorf("a node that knows nobody: %q", got)
+	if voters, answered := countVoters(nil, nil); NoMajority(voters, answered, "") != "" {
+		t.Error("a node that knows nobody lacks a majority")
 	}
 	r := readiness{minority: minority{voters: 3, answered: 1}}
 	if err := r.withMinority("recovering"); !strings.Contains(err.Error(), "recovering; no majority: 1 of 3") {

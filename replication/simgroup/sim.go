@@ -120,6 +120,7 @@ func (w *world) run() {
 				w.opt.lie(w)
 			}
 			w.check()
+			w.quiet()
 		} else {
 			w.failf("a client waits for ever: %s\n%s", w.standing(), stacks("simgroup.(*world)"))
 		}

@@ -99,8 +99,7 @@ type core struct {
 	// freshBefore is the last word before that whose entries are here.
 	freshBefore atomic.Pointer[freshness]
 	words       words
-	undated     atomic.Bool  // the leader's last word has no date
-	wordAt      atomic.Int64 // when a round was heard last, else a leader first, on the lease clock; 0: not yet
+	undated     atomic.Bool // the leader is of an older program, whose words have no date
 	behind      behind
 	failure     atomic.Pointer[error]
 	onFail      func(error)

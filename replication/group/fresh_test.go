@@ -46,7 +46,7 @@ func TestFreshWhileIdle(t *testing.T) {
 		{"one alone without a lease", 1, func(o *group.Options) { o.NoLease = true }, nil, true},
 		{"one voter and a replica", 2, func(o *group.Options) {
 			o.Founders[1].Learner, o.Founders[1].Stays = true, true
-		}, nil, true},
+		}, nil, false},
 		{"a transfer that came to nothing", 3, nil, func(r *simRig, l *simNode) {
 			n := r.others(l)[0]
 			for try := 0; ; try++ { // whether the leader has just forgotten whom it has heard is chance
@@ -339,13 +339,24 @@ func TestClocksThatDisagree(t *testing.T) {
 	}
 }
 
-// TestOneVoterIsLeft: a replica of a group in which one voter is left, which sends no rounds any more, knows how old its data are, also
-// while that voter starts again.
+// TestOneVoterIsLeft: a replica of a group in which one voter is left, for which Raft sends no rounds, knows how old its data are, whatever
+// the clocks show, also while that voter starts again.
 func TestOneVoterIsLeft(t *testing.T) {
-	options := func(o *group.Options) { o.Founders[2].Learner, o.Founders[2].Stays = true, true }
-	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
-		l := r.leader(nil)
+	for seed, wall := range []time.Duration{0, time.Hour, -time.Hour} {
+		for _, lease := range []bool{true, false} {
+			oneVoterIsLeft(t, uint64(seed), wall, lease)
+		}
+	}
+}
+
+func oneVoterIsLeft(t *testing.T, seed uint64, wall time.Duration, lease bool) {
+	options := func(o *group.Options) { o.Founders[2].Learner, o.Founders[2].Stays, o.NoLease = true, true, !lease }
+	simulate(t, seed, 3, simnettest.Options{}, options, func(r *simRig) {
 		replica := r.nodes[2]
+		replica.kill()
+		replica.wall = wall
+		replica.start()
+		l := r.leader(nil)
 		env.Sleep(r.sim, 5*time.Second)
 		for _, n := range r.others(l) {
 			if n != replica {
@@ -361,13 +372,25 @@ func TestOneVoterIsLeft(t *testing.T) {
 				env.Sleep(r.sim, 100*time.Millisecond)
 				l.write(l.node, fmt.Sprint(when, r.acked))
 				if got, ok := replica.bounded(bound, time.Nanosecond); !ok {
-					t.Errorf("%s: no data of %v, %d of %d: %+v", when, bound, got, r.acked, replica.node.Status())
+					t.Errorf("a clock %v ahead, lease %t, %s: no data of %v, %d of %d: %+v", wall, lease, when, bound, got, r.acked, replica.node.Status())
 					return
 				}
 				if lag := replica.node.Status().Lag.Time; lag > bound {
-					t.Errorf("%s: a lag of %v", when, lag)
+					t.Errorf("a clock %v ahead, lease %t, %s: a lag of %v", wall, lease, when, lag)
 				}
 			}
+			r.cut(replica, l)
+			l.write(l.node, "unseen "+when)
+			unseen := r.sim.Monotonic()
+			for range 100 {
+				env.Sleep(r.sim, 100*time.Millisecond)
+				if got, ok := replica.bounded(bound, time.Nanosecond); ok && got < r.acked && r.sim.Monotonic()-unseen > bound {
+					t.Errorf("a clock %v ahead, lease %t, %s: data of %v have %d of %d", wall, lease, when, bound, got, r.acked)
+					return
+				}
+			}
+			r.net.HealAll()
+			env.Sleep(r.sim, 2*time.Second)
 		}
 		fresh("alone")
 		l.kill()
@@ -439,6 +462,40 @@ func entriesOfAnotherClock(t *testing.T, lease bool) {
 			if got, ok := n.bounded(bound, time.Nanosecond); ok && got < r.acked {
 				t.Errorf("lease %t: data of %v have %d of %d", lease, bound, got, r.acked)
 			}
+		}
+	})
+}
+
+// TestReplicasThatVoteNow: what replicas have answered to the only voter counts for nothing once they vote. A leader that they have given up
+// would take it for the word of a majority.
+func TestReplicasThatVoteNow(t *testing.T) {
+	options := func(o *group.Options) {
+		for i := range o.Founders[1:] {
+			o.Founders[i+1].Learner, o.Founders[i+1].Stays = true, true
+		}
+	}
+	simulate(t, 1, 3, simnettest.Options{}, options, func(r *simRig) {
+		old := r.leader(nil)
+		env.Sleep(r.sim, 10*time.Second)
+		for _, n := range r.others(old) {
+			if err := old.node.Promote(n.id); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+		if env.Sleep(r.sim, time.Second); !old.node.Writable() {
+			t.Errorf("who has let them vote leads no more: %v", old.node.Err())
+			return
+		}
+		r.cut(old, r.others(old)...)
+		l := r.leader(old)
+		l.write(l.node, "new")
+		for range 50 {
+			if got, err := old.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: 10 * time.Millisecond}); err == nil && got < r.acked {
+				t.Errorf("a strong read of %d, and %d were acknowledged", got, r.acked)
+				return
+			}
+			env.Sleep(r.sim, 20*time.Millisecond)
 		}
 	})
 }

@@ -66,8 +66,7 @@ const tellsTime = 2
 
 // marksTell reports whether members need marks to know how fresh they are. Older programs do not
 // hear it from heartbeats. A leader tells nothing by those if it has no lease, or has given it up for
-// a transfer that came to nothing, nor where it is the only voter, since Raft asks nobody then; and it
-// tells little if heartbeats are seldom.
+// a transfer that came to nothing; and it tells little if heartbeats are seldom.
 func (c *core) marksTell() bool {
 	if len(c.membership.current()) == 1 && !c.opt.NoLease {
 		return false

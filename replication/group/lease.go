@@ -7,6 +7,7 @@ import (
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
 
 	"github.com/triremedb/trireme/engine/binlog/log"
 )
@@ -57,6 +58,7 @@ type lease struct {
 	term  atomic.Uint64 // of the newest lease; it is set before until is
 	until atomic.Int64  // on the lease clock; 0: no lease
 	asked time.Duration // when the last round was sent, on the monotonic clock
+	own   uint64        // rounds that Raft knows nothing of (ownRound)
 }
 
 type leaseRound struct {
@@ -195,6 +197,35 @@ func (l *lease) tell(m *raftpb.Message, index uint64, of log.Identity) {
 		b = binary.LittleEndian.AppendUint64(b, n)
 	}
 	m.Context = b
+}
+
+// ownRound marks rounds that Raft knows nothing of. It sends none for a leader that is the only voter, nor before the leader has committed an
+// entry; those who do not vote are to know all the same how old their data are, and everybody that this leader dates its words. Raft does not see
+// the answers (hideOwn): it would take them for answers to rounds of its own.
+const ownRound = 1 << 63
+
+// numberOwn makes a heartbeat one of a round where Raft sends none.
+func (t *raftTask) numberOwn(m *raftpb.Message) {
+	if len(m.GetContext()) != 0 || !t.role.leads || m.GetTerm() != t.role.term {
+		return
+	}
+	voters := 0
+	t.raft.WithProgress(func(_ uint64, typ raft.ProgressType, _ tracker.Progress) {
+		if typ == raft.ProgressTypePeer {
+			voters++
+		}
+	})
+	if voters == 1 || !t.settled() {
+		t.lease.own++
+		m.Context = binary.LittleEndian.AppendUint64(make([]byte, 0, roundSize), ownRound|t.lease.own)
+	}
+}
+
+// hideOwn takes the number of such a round out of an answer.
+func hideOwn(m *raftpb.Message) {
+	if b := m.GetContext(); len(b) >= roundSize && binary.LittleEndian.Uint64(b)&ownRound != 0 {
+		m.Context = nil
+	}
 }
 
 // counted is the promise that the leader's lease counts on; 0: it does not say.

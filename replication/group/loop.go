@@ -46,6 +46,8 @@ type raftTask struct {
 	first    uint64 // index of the first entry of the term in which this member leads; 0: not known yet
 	lease    lease
 	rounds   heardRounds
+	dates    leadership    // the last that has dated a word
+	wordAt   time.Duration // when a round was heard last, else a leader first, on the lease clock; 0: not yet
 	reads    reads
 	moves    moves
 	stall    stall
@@ -195,8 +197,11 @@ func (t *raftTask) stepOne(m *raftpb.Message) {
 		t.offered(m)
 		return
 	}
-	if m.GetType() == raftpb.MsgHeartbeatResp && t.role.leads && m.GetTerm() == t.role.term {
-		t.lease.answers(m, t.n.leaseClock())
+	if m.GetType() == raftpb.MsgHeartbeatResp {
+		if t.role.leads && m.GetTerm() == t.role.term {
+			t.lease.answers(m, t.n.leaseClock())
+		}
+		hideOwn(m)
 	}
 	if t.silent(m) || m.GetType() == raftpb.MsgReadIndex && !t.answersReads(m) {
 		return
@@ -358,6 +363,9 @@ func (t *raftTask) ready(rd raft.Ready) {
 	if rd.HardState != nil {
 		t.n.agreed.Store(rd.HardState.GetCommit()) // before anybody else hears of it
 	}
+	for _, s := range rd.ReadStates {
+		t.lease.confirmed(t, s) // first: heartbeats tell it
+	}
 	t.outbox = t.outbox[:0]
 	var appends, applies *raftpb.Message
 	for _, m := range rd.Messages {
@@ -369,6 +377,9 @@ func (t *raftTask) ready(rd raft.Ready) {
 		default:
 			if m.GetType() == raftpb.MsgReadIndexResp {
 				t.reads.answered()
+			}
+			if m.GetType() == raftpb.MsgHeartbeat {
+				t.numberOwn(m)
 			}
 			t.bounds.sent(m)
 			if m.GetType() == raftpb.MsgHeartbeat {
@@ -397,7 +408,6 @@ func (t *raftTask) ready(rd raft.Ready) {
 	}
 	for _, s := range rd.ReadStates {
 		t.reads.answered()
-		t.lease.confirmed(t, s)
 		t.reads.confirmed(t, s)
 	}
 	t.settle()

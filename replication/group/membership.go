@@ -87,14 +87,6 @@ func (m *membership) alone() (since uint64, alone bool) {
 	return m.since, len(m.pending) == 0 && len(m.roster.members) == 1
 }
 
-// oneVotes reports whether the log as it is applied says that the group has one voter.
-func (m *membership) oneVotes() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s := m.roster.state
-	return len(s.GetVoters()) == 1 && len(s.GetVotersOutgoing()) == 0
-}
-
 // leaving reports whether a member is one only until the group leaves a joint configuration.
 func (m *membership) leaving(id uint64) bool {
 	m.mu.Lock()

@@ -235,7 +235,7 @@ func TestKeptQuestions(t *testing.T) {
 		r.drain(t)
 	}
 	answered := func() (own, others int) {
-		answer(raftpb.MsgHeartbeatResp, &raftpb.Message{Context: binary.LittleEndian.AppendUint64(nil, r.bounds.round)})
+		answer(raftpb.MsgHeartbeatResp, &raftpb.Message{Context: binary.LittleEndian.AppendUint64(nil, r.bounds.rounds.number)})
 		own, others = r.states, r.answers
 		r.states, r.answers = 0, 0
 		return own, others

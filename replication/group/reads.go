@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"go.etcd.io/raft/v3"
-
 	"github.com/triremedb/trireme/engine/env"
 )
 
@@ -307,11 +305,10 @@ func (c *core) age() time.Duration {
 	}
 	_, pos := c.engine.Applied()
 	age := time.Duration(1<<63 - 1)
-	said, ok, heard := c.words.newest(pos.Index)
-	if ok {
+	if said, ok := c.words.newest(pos.Index); ok {
 		age = now - said
 	}
-	if !c.undated.Load() && !c.membership.oneVotes() && (heard || !c.wordless(now)) {
+	if !c.undated.Load() {
 		return age
 	}
 	at, index := c.lastTime.load()
@@ -324,10 +321,4 @@ func (c *core) age() time.Duration {
 		return age
 	}
 	return min(age, max(0, time.Duration(c.env.Now().UnixMicro()-at)*time.Microsecond))
-}
-
-// wordless reports whether the leader is one that sends no rounds: none has come for so long that one would have.
-func (c *core) wordless(now time.Duration) bool {
-	since := time.Duration(c.wordAt.Load())
-	return since != 0 && now-since > 3*compareEvery && c.currentRole().leader != raft.None
 }

@@ -13,9 +13,19 @@ import (
 // that, and panics, or counts on what is not there, if one does. Messages that cannot be right
 // whatever a member has said do not come through the transport.
 type bounds struct {
-	last  uint64 // index of the newest entry of the log, as it was given out to be written
-	term  uint64 // in which the newest round of heartbeats was sent
-	round uint64 // number of that round
+	last        uint64 // index of the newest entry of the log, as it was given out to be written
+	rounds, own sentRound
+}
+
+// sentRound is the newest round of heartbeats of a kind that was sent.
+type sentRound struct{ term, number uint64 }
+
+// of are the rounds to which a number belongs.
+func (b *bounds) of(round uint64) *sentRound {
+	if round&ownRound != 0 {
+		return &b.own
+	}
+	return &b.rounds
 }
 
 // appended notes entries that are given out to be written.
@@ -31,8 +41,8 @@ func (b *bounds) sent(m *raftpb.Message) {
 		return
 	}
 	n := binary.LittleEndian.Uint64(m.GetContext())
-	if m.GetTerm() > b.term || m.GetTerm() == b.term && n > b.round {
-		b.term, b.round = m.GetTerm(), n
+	if s := b.of(n); m.GetTerm() > s.term || m.GetTerm() == s.term && n > s.number {
+		*s = sentRound{m.GetTerm(), n}
 	}
 }
 
@@ -57,8 +67,9 @@ func (b *bounds) refuse(m *raftpb.Message, leads bool, leader uint64) string {
 		if !leads || len(m.GetContext()) < roundSize {
 			break
 		}
-		if n := binary.LittleEndian.Uint64(m.GetContext()); m.GetTerm() != b.term || n > b.round {
-			return fmt.Sprintf("it answers round %d of heartbeats, which was not sent", n)
+		n := binary.LittleEndian.Uint64(m.GetContext())
+		if s := b.of(n); m.GetTerm() != s.term || n > s.number {
+			return fmt.Sprintf("it answers round %d of heartbeats, which was not sent", n&^ownRound)
 		}
 	}
 	return ""

@@ -66,7 +66,7 @@ func (l *lies) message(r *besieged) *raftpb.Message {
 	}
 	switch b := l.byte(); b & 3 {
 	case 1:
-		m.Context = binary.LittleEndian.AppendUint64(nil, *l.number(r.bounds.round, 1))
+		m.Context = binary.LittleEndian.AppendUint64(nil, *l.number(r.bounds.rounds.number, 1))
 		for range b >> 2 % 8 { // freshness, the promise, and what is not known yet
 			m.Context = binary.LittleEndian.AppendUint64(m.Context, *l.number())
 		}

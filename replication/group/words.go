@@ -13,8 +13,9 @@ import (
 // answered; and how long after the sending of the former the leader has heard that answer. The member knows when it has answered, and
 // that was before the leader heard it: the sending was so long before the answer, or later. Of two clocks only the speeds are compared.
 //
-// Older leaders do not say so, and one that is the only voter sends no rounds. Then what tells the age is the leader's clock in the newest
-// entry applied, or in its word, and this member's.
+// Leaders of older programs do not say so, or send no rounds, as the only voter or without a lease. Then what tells the age is the
+// leader's clock in the newest entry applied, or in its word, and this member's. A leader that has dated a word is never taken for such a one:
+// of a member that is cut off, nothing but the words that it has heard tells the age.
 
 // maxWords bounds how many words are remembered that tell of entries which are not applied yet.
 const maxWords = 256
@@ -64,8 +65,8 @@ func (w *words) put(o word) {
 	w.list = append(w.list, o)
 }
 
-// newest is the time of the newest word whose entries are applied, if there is one. heard: there are words.
-func (w *words) newest(applied uint64) (at time.Duration, ok, heard bool) {
+// newest is the time of the newest word whose entries are applied, if there is one.
+func (w *words) newest(applied uint64) (at time.Duration, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0
@@ -73,13 +74,13 @@ func (w *words) newest(applied uint64) (at time.Duration, ok, heard bool) {
 		n++
 	}
 	if n == 0 {
-		return 0, false, len(w.list) > 0
+		return 0, false
 	}
 	at = w.list[n-1].at
 	if w.list = append(w.list[:0], w.list[n-1:]...); len(w.list) == 1 { // older ones will not be asked for
 		w.gap = 0
 	}
-	return at, true, true
+	return at, true
 }
 
 // heardRounds are the rounds of a leader that this member has taken in last, and when.
@@ -112,15 +113,18 @@ func (h *heardRounds) at(round uint16) (time.Duration, bool) {
 
 // hearWord takes in what a leader's heartbeat says, if it is one of a round.
 func (t *raftTask) hearWord(m *raftpb.Message) {
-	c, now := t.n, t.leaseNow()
+	c, now, of := t.n, t.leaseNow(), leadership{m.GetFrom(), m.GetTerm()}
 	f, ok := told(m)
 	if !ok {
-		c.wordAt.CompareAndSwap(0, int64(max(now, 1)))
+		t.hearNothing(m, of, now)
 		return
 	}
-	c.wordAt.Store(int64(max(now, 1)))
 	b := m.GetContext()
-	t.rounds.add(leadership{m.GetFrom(), m.GetTerm()}, binary.LittleEndian.Uint64(b), now)
+	t.wordAt = now
+	t.rounds.add(of, binary.LittleEndian.Uint64(b), now)
+	if len(b) >= datedSize {
+		t.dates = of
+	}
 	if c.undated.Store(len(b) < datedSize); len(b) >= datedSize && f.index != 0 {
 		answered, after := dated(binary.LittleEndian.Uint64(b[alikeSize:]))
 		if at, ok := t.rounds.at(answered); ok {
@@ -129,6 +133,19 @@ func (t *raftTask) hearWord(m *raftpb.Message) {
 	}
 	if f.index != 0 {
 		c.hearFresh(f)
+	}
+}
+
+// hearNothing takes in a heartbeat that is of no round. Between rounds there are such, too, but not for seconds.
+func (t *raftTask) hearNothing(m *raftpb.Message, of leadership, now time.Duration) {
+	if m.GetType() != raftpb.MsgHeartbeat || t.dates == of {
+		return
+	}
+	if t.wordAt == 0 {
+		t.wordAt = max(now, 1)
+	}
+	if now-t.wordAt > 3*compareEvery {
+		t.n.undated.Store(true)
 	}
 }
 

@@ -24,6 +24,7 @@ type writer struct {
 	station[*raftpb.Message]
 
 	since atomic.Int64 // when the call to the disk that is under way began, on the monotonic clock; 0: there is none
+	late  atomic.Int64 // what calls have taken that took slowCall or longer, nanoseconds since the start
 
 	batch []*raftpb.Message
 	reply []*raftpb.Message // to this node
@@ -117,7 +118,7 @@ func (w *writer) flush() bool {
 // once writes and syncs what can be written and gives out the answers; the Raft task is
 // not woken for them. rest is what could not, and err why.
 func (w *writer) once(batch []*raftpb.Message) (rest []*raftpb.Message, err error) {
-	defer w.since.Store(0)
+	defer w.ends()
 	done, err := w.store(batch)
 	if done > 0 {
 		if err := w.sync(); err != nil {

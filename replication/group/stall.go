@@ -26,6 +26,8 @@ type stall struct {
 	seen  time.Duration // when one was seen that takes too long, last
 	last  time.Duration // when was looked
 	slow  time.Duration // for how much longer of late the disk was late, and others' were not, than it was not
+	late  time.Duration // what late calls had taken when was looked last
+	ahead time.Duration // when the group was seen last to have agreed on what was not stored here
 	handOvers
 }
 
@@ -54,8 +56,20 @@ func (c *core) stalled() time.Duration {
 	return 0
 }
 
-// begins notes that a call to the disk begins.
-func (w *writer) begins() { w.since.Store(max(1, int64(w.n.env.Monotonic()))) }
+// begins notes that a call to the disk begins, and that the one before has ended.
+func (w *writer) begins() {
+	w.ends()
+	w.since.Store(max(1, int64(w.n.env.Monotonic())))
+}
+
+// ends notes that the call to the disk has ended, if there was one.
+func (w *writer) ends() {
+	if since := w.since.Swap(0); since != 0 {
+		if took := int64(w.n.env.Monotonic()) - since; took >= int64(slowCall) {
+			w.late.Add(took)
+		}
+	}
+}
 
 // stoodStill leaves the time out of a call in which this process did not run itself: stopped, frozen with its container or machine.
 func (w *writer) stoodStill(took time.Duration) {
@@ -70,7 +84,7 @@ func (s *stall) tick(t *raftTask, now time.Duration) {
 	if gap := now - s.last; s.last != 0 && gap >= t.n.opt.stallLimit()/2 {
 		t.n.writer.stoodStill(gap)
 	}
-	s.late(t, now)
+	s.isLate(t, now)
 	s.last = now
 	took := t.n.stalled()
 	if took == 0 {
@@ -87,16 +101,24 @@ func (s *stall) tick(t *raftTask, now time.Duration) {
 	}
 }
 
-// late notes whether a call takes long that others' disks do not need, and hands over if that prevails.
-func (s *stall) late(t *raftTask, now time.Duration) {
-	since, past := time.Duration(t.n.writer.since.Load()), min(now-s.last, 2*leaderSleeps*t.tick)
-	if !t.role.leads || since == 0 || now-since < slowCall || !t.outrun() {
-		s.slow = max(0, s.slow-past)
+// isLate notes how much of the time calls have taken that took long, and that others' disks did not need, and hands over if that prevails.
+// A call counts when it has ended: what is seen of it before says little of how long it takes.
+func (s *stall) isLate(t *raftTask, now time.Duration) {
+	past, late := min(now-s.last, 2*leaderSleeps*t.tick), time.Duration(t.n.writer.late.Load())
+	took := late - s.late
+	if s.late = late; t.role.leads && t.outrun() {
+		s.ahead = now
+	}
+	if !t.role.leads || now-s.ahead > took+2*t.tick { // the group did not agree on it before this member had it
+		took = 0
+	}
+	s.slow = max(0, s.slow-past+2*took)
+	if s.slow < slowFor {
 		return
 	}
-	if s.slow = min(s.slow+past, slowFor); s.slow == slowFor && s.due(t, now) {
+	if s.slow = slowFor; took > 0 && s.due(t, now) {
 		s.slow = 0
-		t.n.log.Error("the disk of the log answers late: every commit waits for it", "call", (now - since).Round(time.Millisecond), "advice", stallAdvice)
+		t.n.log.Error("the disk of the log answers late: every commit waits for it", "calls", took.Round(time.Millisecond), "advice", stallAdvice)
 		s.begin(t, now, "others have stored for seconds what this member's disk takes long for")
 	}
 }

@@ -266,8 +266,10 @@ func TestLeadersDiskIsLate(t *testing.T) {
 	}{
 		{"the leader's is late", 1500 * time.Millisecond, false, time.Hour, true},
 		{"the leader's is late, but answers soon", 300 * time.Millisecond, false, time.Hour, true},
+		{"the leader's takes 120 ms", 120 * time.Millisecond, false, time.Hour, true},
+		{"all take 120 ms", 120 * time.Millisecond, true, time.Hour, false},
 		{"all are late", 1500 * time.Millisecond, true, time.Hour, false},
-		{"the leader's was late", 1500 * time.Millisecond, false, 4 * time.Second, false},
+		{"the leader's was late", 1500 * time.Millisecond, false, 3 * time.Second, false},
 		{"the leader's takes a little longer", 50 * time.Millisecond, false, time.Hour, false},
 	} {
 		simulate(t, 1, 3, simnettest.Options{}, nil, func(r *simRig) {

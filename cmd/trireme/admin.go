@@ -30,6 +30,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
 )
 
@@ -308,20 +309,43 @@ func call[Q, R any](a *admin, fn func(triremev1.AdminClient) func(context.Contex
 	return fn(a.client)(ctx, req)
 }
 
-// callLeader makes a call that is about the group, and makes it again of the leader if only that one can answer it.
-func callLeader[Q, R any](a *admin, fn func(triremev1.AdminClient) func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
-	for again := false; ; again = true {
+// leaderPatience is how long a leader is looked for that a call needs: a group elects one within seconds.
+const leaderPatience = 10 * time.Second
+
+// callLeader makes a call that is about the group, and makes it again of the leader if only that one can answer it. While no leader is known
+// the nodes are asked in turn. Of a node that is gone it cannot know whether it has done what it was asked for: it asks another one
+// only where that does no harm (repeats).
+func callLeader[Q, R any](a *admin, repeats bool, fn func(triremev1.AdminClient) func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
+	end, turn, told := time.Now().Add(min(leaderPatience, a.timeout)), 0, ""
+	for {
 		r, err := call(a, fn, req)
 		d := adminDetail(err)
-		if again || d.GetLeaderAddress() == "" {
+		next := d.GetLeaderAddress()
+		switch {
+		case err == nil || time.Now().After(end) || a.ctx.Err() != nil:
+			return r, err
+		case next != "" && next != a.addr:
+		case next != "" || d.GetNumber() == uint32(sqlerr.OptionPreventsStatement), d == nil && repeats && status.Code(err) == codes.Unavailable && len(a.all) > 1:
+			time.Sleep(leaderPause)
+			if next = a.addr; len(a.all) > 0 {
+				next = a.all[turn%len(a.all)]
+			}
+			turn++
+		default:
 			return r, err
 		}
-		fmt.Fprintf(os.Stderr, "asking the leader at %s\n", d.GetLeaderAddress())
-		if err := a.use(d.GetLeaderAddress()); err != nil {
+		if told != next && next == d.GetLeaderAddress() {
+			told = next
+			fmt.Fprintf(os.Stderr, "asking the leader at %s\n", next)
+		}
+		if err := a.use(next); err != nil {
 			return r, err
 		}
 	}
 }
+
+// leaderPause is how long to wait until the next node is asked for a leader.
+const leaderPause = 200 * time.Millisecond
 
 // show writes an answer: as it is for programs, else as fn has it.
 func (a *admin) show(m proto.Message, fn func(w io.Writer)) error {

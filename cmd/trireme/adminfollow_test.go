@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	triremev1 "github.com/triremedb/trireme/proto/trireme/v1"
@@ -58,5 +62,75 @@ func TestFollowsToTheLeader(t *testing.T) {
 		if (asked != "") != follows {
 			t.Errorf("%s asks %q", name, asked)
 		}
+	}
+}
+
+// electing is a node that knows no leader for some calls, and then leads.
+type electing struct {
+	triremev1.UnimplementedAdminServer
+	left atomic.Int32
+}
+
+func (e *electing) answer() error {
+	if e.left.Add(-1) < 0 {
+		return nil
+	}
+	s, err := status.New(codes.FailedPrecondition, "this node does not lead the group").WithDetails(&triremev1.AdminError{Number: 1290})
+	if err != nil {
+		return err
+	}
+	return s.Err()
+}
+
+func (e *electing) Transfer(context.Context, *triremev1.AdminTransferRequest) (*triremev1.AdminTransferResponse, error) {
+	return &triremev1.AdminTransferResponse{Leader: 2}, e.answer()
+}
+
+func (e *electing) PromoteMember(context.Context, *triremev1.AdminPromoteMemberRequest) (*triremev1.AdminPromoteMemberResponse, error) {
+	return &triremev1.AdminPromoteMemberResponse{}, e.answer()
+}
+
+// TestWaitsForALeader: while a group elects one, and where the first of the nodes that were named is gone, what needs the leader is
+// asked for again; a transfer, which a node that is gone may have made, is not.
+func TestWaitsForALeader(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := &electing{}
+	server := grpc.NewServer()
+	triremev1.RegisterAdminServer(server, node)
+	go func() { _ = server.Serve(listener) }()
+	defer server.Stop()
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = gone.Close()
+	there := listener.Addr().String()
+	for _, c := range []struct {
+		command string
+		args    []string
+		all     []string
+		done    bool
+	}{
+		{"transfer", nil, []string{there}, true},
+		{"transfer", nil, []string{gone.Addr().String(), there}, false},
+		{"members promote", []string{"2"}, []string{there}, true},
+		{"members promote", []string{"2"}, []string{gone.Addr().String(), there}, true},
+	} {
+		node.left.Store(2)
+		a := &admin{ctx: context.Background(), timeout: time.Minute, out: io.Discard, all: c.all,
+			dial: func(addr string) (*grpc.ClientConn, error) {
+				return grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+			}}
+		if err := a.use(c.all[0]); err != nil {
+			t.Fatal(err)
+		}
+		command, _ := findAdmin(strings.Fields(c.command))
+		if err := command.run(a, c.args); (err == nil) != c.done {
+			t.Errorf("%s at %v: %v", c.command, c.all, err)
+		}
+		_ = a.conn.Close()
 	}
 }

@@ -131,7 +131,7 @@ func (a *admin) membersAdd(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = callLeader(a, unary(triremev1.AdminClient.AddMember), &triremev1.AdminAddMemberRequest{Id: id, PeerAddress: args[1], Replica: a.replica})
+	_, err = callLeader(a, true, unary(triremev1.AdminClient.AddMember), &triremev1.AdminAddMemberRequest{Id: id, PeerAddress: args[1], Replica: a.replica})
 	return a.told(err, "member %d is in the group at %s: a member that has voted goes on voting, any other is a learner until it is promoted", id, args[1])
 }
 
@@ -140,7 +140,7 @@ func (a *admin) membersPromote(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = callLeader(a, unary(triremev1.AdminClient.PromoteMember), &triremev1.AdminPromoteMemberRequest{Id: id, Force: a.force})
+	_, err = callLeader(a, true, unary(triremev1.AdminClient.PromoteMember), &triremev1.AdminPromoteMemberRequest{Id: id, Force: a.force})
 	return a.told(err, "member %d votes", id)
 }
 
@@ -149,7 +149,7 @@ func (a *admin) membersRemove(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = callLeader(a, unary(triremev1.AdminClient.RemoveMember), &triremev1.AdminRemoveMemberRequest{Id: id, Force: a.force})
+	_, err = callLeader(a, true, unary(triremev1.AdminClient.RemoveMember), &triremev1.AdminRemoveMemberRequest{Id: id, Force: a.force})
 	return a.told(err, "member %d has left the group; it may be stopped", id)
 }
 
@@ -162,7 +162,7 @@ func (a *admin) membersReplace(args []string) error {
 	if err != nil {
 		return err
 	}
-	_, err = callLeader(a, unary(triremev1.AdminClient.ReplaceMember), &triremev1.AdminReplaceMemberRequest{Id: old, With: with, Force: a.force})
+	_, err = callLeader(a, true, unary(triremev1.AdminClient.ReplaceMember), &triremev1.AdminReplaceMemberRequest{Id: old, With: with, Force: a.force})
 	return a.told(err, "member %d votes in the place of member %d, which may be stopped", with, old)
 }
 
@@ -173,7 +173,7 @@ func (a *admin) transfer(args []string) (err error) {
 			return err
 		}
 	}
-	r, err := callLeader(a, unary(triremev1.AdminClient.Transfer), &triremev1.AdminTransferRequest{To: to})
+	r, err := callLeader(a, false, unary(triremev1.AdminClient.Transfer), &triremev1.AdminTransferRequest{To: to})
 	if err != nil {
 		return err
 	}
@@ -244,7 +244,7 @@ func showSettings(w io.Writer, list []*triremev1.AdminSetting) {
 }
 
 func (a *admin) settingsSet(args []string) error {
-	r, err := callLeader(a, unary(triremev1.AdminClient.SetSetting), &triremev1.AdminSetSettingRequest{Name: args[0], Value: args[1]})
+	r, err := callLeader(a, true, unary(triremev1.AdminClient.SetSetting), &triremev1.AdminSetSettingRequest{Name: args[0], Value: args[1]})
 	if err != nil {
 		return err
 	}

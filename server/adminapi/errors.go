@@ -108,8 +108,12 @@ func (s *Server) classify(err error) *Error {
 			Message: "whether the change has come about is not known yet",
 			Advice:  "look before trying again"}
 	case errors.Is(err, group.ErrNoQuorum):
-		return &Error{Code: codes.Unavailable, Message: "no majority of the group's members answers",
+		e := &Error{Code: codes.Unavailable, Message: "no majority of the group's members answers",
 			Advice: "bring enough of them back; the status tells who is missing"}
+		if err != group.ErrNoQuorum { // it says what has come about all the same
+			e.Message = err.Error()
+		}
+		return e
 	case errors.Is(err, group.ErrBusy):
 		return &Error{Code: codes.Aborted, Message: err.Error(), Advice: "try again when that is done"}
 	case errors.Is(err, group.ErrMaybeRemoved):

@@ -1,6 +1,7 @@
 package adminapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -54,16 +55,25 @@ func (s *Server) learner(ctx context.Context, id uint64, force bool) error {
 		return err
 	}
 	for _, m := range g.GetMembers() {
-		switch {
-		case m.GetId() != id:
-		case m.GetState() == triremev1.AdminMemberState_ADMIN_MEMBER_STATE_RECOVERING:
-			return refused("wait until it has its data, or force it: commits may then have to wait for it", "member %d is being given its data", id)
-		case m.GetState() != triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE:
-			return refused("start it, or force it: commits may then have to wait for it", "member %d does not answer: %s", id, m.GetError())
-		case m.GetLagEntries() > behindMax:
-			return refused("wait until it has caught up, or force it: commits may then have to wait for it",
-				"member %d is %d entries behind", id, m.GetLagEntries())
+		if m.GetId() == id {
+			return canVote(m)
 		}
+	}
+	return nil
+}
+
+// canVote says why the group had better not count on a member that does not vote yet; nil: it can.
+func canVote(m *triremev1.AdminMember) error {
+	switch id := m.GetId(); {
+	case m.GetState() == triremev1.AdminMemberState_ADMIN_MEMBER_STATE_RECOVERING:
+		return refused("wait until it has its data, or force it: commits may then have to wait for it", "member %d is being given its data", id)
+	case m.GetState() != triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE:
+		return refused("start it, or force it: commits may then have to wait for it", "member %d does not answer: %s", id, m.GetError())
+	case m.GetDiskFull() || m.GetError() != "":
+		return refused("see to that first, or force it: commits may then have to wait for it", "member %d is not well: %s", id, cmp.Or(m.GetError(), "it has a full disk"))
+	case m.GetLagEntries() > behindMax:
+		return refused("wait until it has caught up, or force it: commits may then have to wait for it",
+			"member %d is %d entries behind", id, m.GetLagEntries())
 	}
 	return nil
 }
@@ -179,19 +189,31 @@ func (s *Server) removable(ctx context.Context, id uint64, force bool) error {
 	if err != nil {
 		return err
 	}
-	rest, online := 0, 0
-	for _, m := range g.GetMembers() {
+	return canSpare(id, g.GetMembers())
+}
+
+// canSpare says why a group needs a voter; nil: a majority of the others is well.
+func canSpare(id uint64, members []*triremev1.AdminMember) error {
+	rest, online, full := 0, 0, 0
+	for _, m := range members {
 		role := m.GetRole()
 		if m.GetId() == id || role != triremev1.AdminRole_ADMIN_ROLE_LEADER && role != triremev1.AdminRole_ADMIN_ROLE_FOLLOWER {
 			continue
 		}
 		rest++
-		if m.GetState() == triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE {
+		switch {
+		case m.GetState() != triremev1.AdminMemberState_ADMIN_MEMBER_STATE_ONLINE:
+		case m.GetDiskFull():
+			full++
+		default:
 			online++
 		}
 	}
-	if 2*online <= rest {
+	switch {
+	case 2*(online+full) <= rest:
 		return refused("bring others back first; force it if they are lost for good", "without member %d only %d of %d voters answer: the group would take no writes", id, online, rest)
+	case 2*online <= rest:
+		return refused("make room on their disks first, or force it", "without member %d only %d of %d voters have room on their disks: the group would soon take no writes", id, online, rest)
 	}
 	return nil
 }

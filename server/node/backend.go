@@ -80,12 +80,12 @@ func (b *backend) Token(err error) error {
 		return sqlerr.Newf(sqlerr.ErrorDuringCommit, "A transaction with this commit token is being committed: its "+
 			"outcome is not known yet, ask again")
 	case errors.Is(err, commit.ErrTokenExpired):
-		return sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: the commit token is older than "+
+		return sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: the commit token is older, by this node's clock, than "+
 			"commit_token_life_seconds, or than some that were forgotten when that was smaller or a clock was wrong, "+
 			"so that nobody knows whether a transaction was committed with it; nothing was executed")
 	case errors.Is(err, commit.ErrTokenAhead):
 		return sqlerr.Newf(sqlerr.WrongArguments, "Incorrect arguments: the commit token was made in the future by "+
-			"this node's clock; set the client's clock; nothing was executed")
+			"this node's clock; set the clock that is wrong, the client's or this node's; nothing was executed")
 	}
 	return nil
 }

@@ -483,9 +483,14 @@ func TestReplicasThatVoteNow(t *testing.T) {
 				return
 			}
 		}
-		if env.Sleep(r.sim, time.Second); !old.node.Writable() {
+		if env.Sleep(r.sim, 20*time.Second); !old.node.Writable() {
 			t.Errorf("who has let them vote leads no more: %v", old.node.Err())
 			return
+		}
+		for _, n := range r.others(old) {
+			if got, ok := n.bounded(time.Second, time.Nanosecond); !ok {
+				t.Errorf("member %d, which votes now, has no data of a second: %d of %d, %+v", n.id, got, r.acked, n.node.Status())
+			}
 		}
 		r.cut(old, r.others(old)...)
 		l := r.leader(old)

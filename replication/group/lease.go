@@ -249,7 +249,9 @@ func (l *lease) answers(m *raftpb.Message, now time.Duration) {
 	if len(b) < roundSize || l.answered == nil {
 		return
 	}
-	if round := binary.LittleEndian.Uint64(b); round > l.answered[m.GetFrom()].round {
+	// Of two kinds of rounds nobody knows which was sent first. An older answer that takes the place of a newer one tells less, and nothing wrong.
+	round, last := binary.LittleEndian.Uint64(b), l.answered[m.GetFrom()].round
+	if round > last || (round^last)&ownRound != 0 {
 		l.answered[m.GetFrom()] = roundAnswer{round, now}
 	}
 }

@@ -102,9 +102,9 @@ func (h *heardRounds) add(of leadership, round uint64, at time.Duration) {
 }
 
 // at is when a round was taken in; false: it is not known any more.
-func (h *heardRounds) at(round uint16) (time.Duration, bool) {
+func (h *heardRounds) at(tag uint16) (time.Duration, bool) {
 	for i := range h.ring {
-		if h.ring[i].round != 0 && uint16(h.ring[i].round) == round {
+		if h.ring[i].round != 0 && roundTag(h.ring[i].round) == tag {
 			return h.ring[i].at, true
 		}
 	}
@@ -149,11 +149,15 @@ func (t *raftTask) hearNothing(m *raftpb.Message, of leadership, now time.Durati
 	}
 }
 
+// roundTag is what tells a round from the others of which a member knows when it took them in: its kind, and the last bits of its number.
+func roundTag(round uint64) uint16 {
+	return uint16(round>>63<<15 | round&0x7fff)
+}
+
 // date is what dates the word to a member: the last round that it has answered, and how long after the sending of the round of the
-// freshness the leader has heard that, which may be negative. Of the number the last bits are enough, for those of which a member knows
-// when it took them in.
+// freshness the leader has heard that, which may be negative.
 func date(answered uint64, after time.Duration) uint64 {
-	return uint64(after.Microseconds())<<16 | answered&0xffff
+	return uint64(after.Microseconds())<<16 | uint64(roundTag(answered))
 }
 
 func dated(date uint64) (answered uint16, after time.Duration) {

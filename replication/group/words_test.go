@@ -8,8 +8,8 @@ import (
 // What a leader says of rounds and answers comes through a number of eight bytes.
 func TestDate(t *testing.T) {
 	for _, after := range []time.Duration{0, time.Microsecond, -time.Millisecond, 90 * time.Minute, -time.Hour} {
-		for _, round := range []uint64{0, 1, 65535, 65536, 1<<40 + 7} {
-			if got, d := dated(date(round, after)); got != uint16(round) || d != after {
+		for _, round := range []uint64{0, 1, 65535, 65536, 1<<40 + 7, ownRound | 1} {
+			if got, d := dated(date(round, after)); got != roundTag(round) || d != after {
 				t.Errorf("of %d and %v: %d and %v", round, after, got, d)
 			}
 		}

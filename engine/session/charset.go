@@ -19,29 +19,27 @@ type charsetInfo struct {
 	collation types.CollationID
 }
 
-// charsets by name. MySQL's utf8 is utf8mb3, which is kept as utf8mb4 here: it has all
+// charsetInfoOf is what a session takes a character set for. MySQL's utf8 is utf8mb3, which is kept as utf8mb4 here: it has all
 // of its characters.
-var charsets = map[string]charsetInfo{
-	"utf8mb4": {"utf8mb4", types.CharsetUTF8MB4, types.CollationUTF8MB40900AI},
-	"utf8mb3": {"utf8mb3", types.CharsetUTF8MB4, types.CollationUTF8MB4Gen},
-	"utf8":    {"utf8mb3", types.CharsetUTF8MB4, types.CollationUTF8MB4Gen},
-	"latin1":  {"latin1", types.CharsetLatin1, types.CollationLatin1Swedish},
-	"ascii":   {"ascii", types.CharsetASCII, types.CollationASCIIGeneral},
-	"binary":  {"binary", types.CharsetBinary, types.CollationBinary},
+func charsetInfoOf(cs types.Charset) charsetInfo {
+	if cs == types.CharsetUTF8MB3 {
+		return charsetInfo{"utf8mb3", types.CharsetUTF8MB4, types.CollationUTF8MB4Gen}
+	}
+	return charsetInfo{cs.String(), cs, cs.DefaultCollation()}
 }
 
 // charsetNamed finds a character set. Error: 1115.
 func charsetNamed(name string) (charsetInfo, error) {
 	if n, err := strconv.Atoi(name); err == nil && n > 0 && n < 2048 {
 		if c := types.CollationByID(types.CollationID(n)); c != nil {
-			return charsets[charsetOf(c)], nil
+			return charsetInfoOf(c.Charset()), nil
 		}
 	}
-	c, ok := charsets[strings.ToLower(name)]
+	cs, ok := types.CharsetByName(name)
 	if !ok {
-		return c, sqlerr.New(sqlerr.UnknownCharacterSet, name)
+		return charsetInfo{}, sqlerr.New(sqlerr.UnknownCharacterSet, name)
 	}
-	return c, nil
+	return charsetInfoOf(cs), nil
 }
 
 // collationNamed finds a collation by name or number. Error: 1273.
@@ -79,8 +77,6 @@ func clientCollation(id types.CollationID) types.CollationID {
 		return id
 	case id == 33 || id == 83 || id >= 192 && id < 224: // utf8mb3
 		return types.CollationUTF8MB4Gen
-	case id == 5 || id == 15 || id == 31 || id == 48 || id == 49 || id == 94: // latin1
-		return types.CollationLatin1Swedish
 	}
 	return types.CollationUTF8MB40900AI
 }

@@ -288,7 +288,7 @@ func (s *Session) planned(st ast.Statement, params []*types.Type) (*compiled, er
 func (s *Session) appendPlanKey(dst []byte) []byte {
 	dst = binary.LittleEndian.AppendUint64(dst, s.opt.sqlMode)
 	dst = binary.LittleEndian.AppendUint16(dst, uint16(s.x.Collation))
-	dst = append(dst, byte(s.x.DivPrecisionIncrement))
+	dst = append(dst, byte(s.x.DivPrecisionIncrement), byte(s.opt.client))
 	dst = append(dst, s.schema...)
 	return append(dst, 0)
 }

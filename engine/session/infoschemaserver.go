@@ -76,9 +76,31 @@ func rowsCollations(q *virtualRows) error {
 		if catalog.IsDefaultCollation(c.ID()) {
 			isDefault = "Yes"
 		}
-		q.row(c.Name(), catalog.CharsetOf(c.ID()).Name, uint64(c.ID()), isDefault, "Yes", 1, pad)
+		q.row(c.Name(), catalog.CharsetOf(c.ID()).Name, uint64(c.ID()), isDefault, "Yes", sortLength(c.Name()), pad)
 	}
 	return nil
+}
+
+// sortLength is MySQL's measure of how long sort keys of a collation are.
+func sortLength(name string) int {
+	switch {
+	case name == "utf8mb4_0900_bin":
+		return 1
+	case name == "utf8mb4_ja_0900_as_cs_ks":
+		return 24
+	case strings.Contains(name, "_0900_"):
+		return 0
+	case name == "tis620_thai_ci", name == "latin2_czech_cs":
+		return 4
+	case name == "latin1_german2_ci", name == "cp1250_czech_cs", name == "gb18030_chinese_ci":
+		return 2
+	}
+	set, rest, _ := strings.Cut(name, "_")
+	if cs, ok := types.CharsetByName(set); ok && cs.IsUnicode() && rest != "bin" && rest != "tolower_ci" && !strings.HasPrefix(rest, "general") ||
+		rest == "unicode_520_ci" {
+		return 8
+	}
+	return 1
 }
 
 func rowsCollationCharsets(q *virtualRows) error {

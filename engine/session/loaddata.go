@@ -91,7 +91,7 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 	}
 	ignore := st.Ignore || st.Local && !st.Replace
 	p := &insertPlan{info: info, replace: st.Replace, ignore: ignore, given: make([]bool, len(info.columns))}
-	l := &loader{s: s, reader: loadReader{fields: st.Fields, lines: st.Lines, skip: st.Skip, hold: s.Hold}, cs: charsets["utf8mb4"]}
+	l := &loader{s: s, reader: loadReader{fields: st.Fields, lines: st.Lines, skip: st.Skip, hold: s.Hold}, cs: charsetInfoOf(types.CharsetUTF8MB4)}
 	if st.Charset != "" {
 		if l.cs, err = charsetNamed(st.Charset); err != nil {
 			return nil, err

@@ -427,7 +427,7 @@ func (s *Session) setParams(p *Prepared, args []Arg) error {
 				break
 			}
 			t = s.textParam()
-			if s.opt.client == types.CharsetLatin1 {
+			if cs := s.opt.client; !cs.IsUTF8() && cs != types.CharsetBinary {
 				b, _ := types.Convert(nil, v.Bytes(), s.opt.client, types.CharsetUTF8MB4)
 				v = types.NewBytes(b)
 			}

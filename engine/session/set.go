@@ -337,7 +337,7 @@ func (s *Session) setNames(cs charsetInfo, id types.CollationID) {
 
 // setCollation is setNames at connect: nobody is told.
 func (s *Session) setCollation(id types.CollationID) {
-	cs := charsets[charsetOf(types.CollationByID(id))]
+	cs := charsetInfoOf(types.CollationByID(id).Charset())
 	s.setNames(cs, id)
 	s.changes = s.changes[:0]
 }
@@ -373,7 +373,7 @@ func (s *Session) setSchemaCollation(id types.CollationID) {
 // setSQLMode puts an sql_mode in force.
 func (s *Session) setSQLMode(mode uint64) {
 	s.opt.sqlMode = mode
-	s.mode = astMode(mode)
+	s.mode = astMode(mode).WithClient(s.opt.client)
 	s.x.Mode = conversionMode(mode)
 	s.x.SQLMode = expressionMode(mode)
 }

@@ -113,8 +113,7 @@ func (s *Session) beginUnread(ctx context.Context, w ResultWriter) {
 
 // clientText turns a text of the client's character set into UTF-8.
 func (s *Session) clientText(sql string) (string, error) {
-	switch s.opt.client {
-	case types.CharsetUTF8MB4, types.CharsetUTF8MB3, types.CharsetBinary, types.CharsetASCII:
+	if s.opt.client.IsUTF8() || s.opt.client == types.CharsetBinary {
 		return sql, nil
 	}
 	b, bad := types.Convert(nil, []byte(sql), s.opt.client, types.CharsetUTF8MB4)

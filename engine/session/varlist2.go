@@ -119,6 +119,7 @@ func charsetVariables() []*variable {
 	client.applied = func(s *Session, x varValue) {
 		if c, err := charsetNamed(x.s); err == nil {
 			s.opt.client = c.charset
+			s.mode = s.mode.WithClient(c.charset)
 		}
 	}
 	results := charset("character_set_results", both|nullable, "utf8mb4")

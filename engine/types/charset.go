@@ -5,28 +5,21 @@ import "unicode/utf8"
 // Charset is the encoding of a string's bytes.
 type Charset uint8
 
-// The character sets. Their numbers are internal and not stored.
+// The character sets. Their numbers are internal and not stored. Those of one byte a character, but for the first three, are
+// numbered from charsetFirstByteSet on in the order of the embedded table.
 const (
 	CharsetBinary Charset = iota // bytes; a character is a byte
 	CharsetASCII
 	CharsetLatin1  // MySQL's latin1: Windows code page 1252
 	CharsetUTF8MB3 // UTF-8 up to U+FFFF
 	CharsetUTF8MB4
+	charsetFirstByteSet
 )
 
 // String returns MySQL's name.
 func (cs Charset) String() string {
-	switch cs {
-	case CharsetBinary:
-		return "binary"
-	case CharsetASCII:
-		return "ascii"
-	case CharsetLatin1:
-		return "latin1"
-	case CharsetUTF8MB3:
-		return "utf8mb3"
-	case CharsetUTF8MB4:
-		return "utf8mb4"
+	if int(cs) < len(charsetInfos) {
+		return charsetInfos[cs].name
 	}
 	return "unknown"
 }
@@ -40,6 +33,35 @@ func (cs Charset) MaxLen() int {
 		return 4
 	}
 	return 1
+}
+
+// IsUTF8 reports whether all texts of the character set are UTF-8.
+func (cs Charset) IsUTF8() bool {
+	return cs == CharsetUTF8MB4 || cs == CharsetUTF8MB3 || cs == CharsetASCII
+}
+
+// IsUnicode reports whether the character set is a form of Unicode.
+func (cs Charset) IsUnicode() bool { return cs == CharsetUTF8MB4 || cs == CharsetUTF8MB3 }
+
+// HasASCII reports whether the bytes below 80 are the characters of ASCII.
+func (cs Charset) HasASCII() bool { return int(cs) >= len(charsetInfos) || !charsetInfos[cs].foreign }
+
+// CharLen returns how many bytes the first character of s has, 1 for a malformed one. REQUIRES: s is not empty.
+func (cs Charset) CharLen(s []byte) int {
+	if s[0] < utf8.RuneSelf || cs.MaxLen() == 1 {
+		return 1
+	}
+	_, n := utf8.DecodeRune(s)
+	return n
+}
+
+// LastCharLen is CharLen of the last character.
+func (cs Charset) LastCharLen(s []byte) int {
+	if s[len(s)-1] < utf8.RuneSelf || cs.MaxLen() == 1 {
+		return 1
+	}
+	_, n := utf8.DecodeLastRune(s)
+	return n
 }
 
 // Count returns the number of characters in s. A malformed byte counts as one.
@@ -70,7 +92,8 @@ func (cs Charset) Prefix(s []byte, n int) []byte {
 	return s[:at]
 }
 
-// InvalidAt returns the offset of the first byte that is malformed, or -1.
+// InvalidAt returns the offset of the first byte that is malformed, or -1. Bytes to which a set of one byte a character gives no
+// character are not malformed: like MySQL, columns of the set keep them.
 func (cs Charset) InvalidAt(s []byte) int {
 	switch cs {
 	case CharsetASCII:
@@ -154,9 +177,19 @@ func Convert(dst, s []byte, from, to Charset) (out []byte, bad int) {
 	return dst, bad
 }
 
+// SameBytes reports whether all texts of one character set are the same texts as bytes of the other.
+func SameBytes(from, to Charset) bool {
+	return from == to || to == CharsetBinary || from == CharsetASCII && to.HasASCII() || from == CharsetUTF8MB3 && to == CharsetUTF8MB4
+}
+
+// SameASCII reports whether texts of ASCII characters alone are the same bytes in both character sets.
+func SameASCII(from, to Charset) bool { return from.HasASCII() && to.HasASCII() }
+
 // decodeRune returns -1 for a malformed byte.
 func decodeRune(s []byte, cs Charset) (r rune, size int) {
 	switch {
+	case cs >= charsetFirstByteSet:
+		return byteSets[cs-charsetFirstByteSet].decode(s[0]), 1
 	case s[0] < utf8.RuneSelf:
 		return rune(s[0]), 1
 	case cs == CharsetLatin1:
@@ -184,9 +217,15 @@ func appendRune(dst []byte, r rune, cs Charset) ([]byte, bool) {
 			return dst, false
 		}
 		return append(dst, b), true
+	case CharsetUTF8MB3, CharsetUTF8MB4:
+		if cs == CharsetUTF8MB3 && r > 0xffff {
+			return dst, false
+		}
+		return utf8.AppendRune(dst, r), true
 	}
-	if cs == CharsetUTF8MB3 && r > 0xffff {
+	b, ok := byteSets[cs-charsetFirstByteSet].encode(r)
+	if !ok {
 		return dst, false
 	}
-	return utf8.AppendRune(dst, r), true
+	return append(dst, b), true
 }

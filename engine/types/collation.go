@@ -14,11 +14,13 @@ const (
 	CollationNone          CollationID = 0 // not a string type
 	CollationLatin1Swedish CollationID = 8
 	CollationASCIIGeneral  CollationID = 11
+	CollationUTF8MB3Gen    CollationID = 33
 	CollationUTF8MB4Gen    CollationID = 45
 	CollationUTF8MB4Bin    CollationID = 46
 	CollationLatin1Bin     CollationID = 47
 	CollationBinary        CollationID = 63
 	CollationASCIIBin      CollationID = 65
+	CollationUTF8MB3Bin    CollationID = 83
 	CollationUTF8MB40900AI CollationID = 255 // utf8mb4_0900_ai_ci, the default
 	CollationUTF8MB40900AS CollationID = 278 // utf8mb4_0900_as_cs
 	CollationUTF8MB40900B  CollationID = 309 // utf8mb4_0900_bin
@@ -116,3 +118,19 @@ func (binaryCollation) Hash(seed uint64, s []byte) uint64  { return HashBytes(se
 func (binaryCollation) PadSpace() bool                     { return false }
 func (binaryCollation) Lossless() bool                     { return true }
 func (binaryCollation) MaxKeyLen(n int) int                { return n }
+
+// A Caser is a collation with capital and small letters of its own, other than those of its character set.
+type Caser interface {
+	Cases() (upper, lower *[256]uint8)
+}
+
+// A Contractor is a collation in which several ASCII characters may have a weight together.
+type Contractor interface {
+	Contracts() bool
+}
+
+// Contracts reports whether several ASCII characters may have a weight together.
+func Contracts(c Collation) bool {
+	k, ok := c.(Contractor)
+	return ok && k.Contracts()
+}

@@ -66,14 +66,14 @@ func (c *Context) convert(text []byte, from, to Charset) ([]byte, error) {
 	if to == CharsetBinary {
 		return text, nil
 	}
-	if from == to || from == CharsetBinary || from == CharsetASCII {
+	if from == to || from == CharsetBinary || from == CharsetASCII && to.HasASCII() {
 		bad := to.InvalidAt(text)
 		if bad < 0 {
 			return text, nil
 		}
 		return text[:bad], c.incorrect("string", hexTail(text[bad:]))
 	}
-	if from.InvalidAt(text) < 0 && isASCII(text) {
+	if SameASCII(from, to) && isASCII(text) {
 		return text, nil
 	}
 	start := len(c.scratch)
@@ -128,7 +128,7 @@ func (c *Context) memberText(v Value, from, t *Type) (text []byte, isText bool, 
 }
 
 func (c *Context) convertQuietly(text []byte, from, to Charset) (out []byte, bad bool) {
-	if from == to || from == CharsetBinary || isASCII(text) {
+	if from == to || from == CharsetBinary || SameASCII(from, to) && isASCII(text) {
 		return text, to.InvalidAt(text) >= 0
 	}
 	start := len(c.scratch)

@@ -202,11 +202,8 @@ func (r *results) text(b *types.Batch, i, k int) ([]byte, error) {
 	t := v.Type()
 	converts := false
 	if t.IsText() || t.Kind == types.KindEnum || t.Kind == types.KindSet {
-		switch t.Charset() {
-		case types.CharsetUTF8MB4, types.CharsetUTF8MB3, types.CharsetASCII, types.CharsetBinary:
-		default:
-			converts = true
-		}
+		cs := t.Charset()
+		converts = !cs.IsUTF8() && cs != types.CharsetBinary
 	}
 	if t.Class() == types.ClassBytes && !converts {
 		return v.BytesAt(i), nil // of which only the beginning is shown

@@ -100,11 +100,9 @@ func isCharacters(t *types.Type) bool {
 // converted to, or 0.
 func appendColumn(b []byte, c *session.ResultColumn, results types.CollationID) []byte {
 	b = append(b, 3, 'd', 'e', 'f')
-	b = appendString(b, cutName(c.Schema))
-	b = appendString(b, cutName(c.Table))
-	b = appendString(b, cutName(c.OrgTable))
-	b = appendString(b, cutName(c.Name))
-	b = appendString(b, cutName(c.OrgName))
+	for _, name := range [...]string{c.Schema, c.Table, c.OrgTable, c.Name, c.OrgName} {
+		b = appendString(b, nameIn(results, cutName(name)))
+	}
 	b = append(b, 0x0c)
 	collation := types.CollationBinary
 	if isCharacters(c.Type) {
@@ -124,6 +122,16 @@ const maxColumnName = 256
 
 // cutName is the part of a name that is told: each of thousands of columns tells that of its table, too.
 func cutName(name string) string { return types.CutUTF8(name, maxColumnName) }
+
+// nameIn is a name in the character set of results.
+func nameIn(results types.CollationID, name string) string {
+	c := types.CollationByID(results)
+	if c == nil || c.Charset().IsUTF8() || c.Charset() == types.CharsetBinary {
+		return name
+	}
+	out, _ := types.Convert(nil, []byte(name), types.CharsetUTF8MB4, c.Charset())
+	return string(out)
+}
 
 // columnLength is how long the text of a value may be, in bytes.
 func columnLength(t *types.Type, collation types.CollationID) uint32 {
@@ -221,8 +229,7 @@ func columnFlags(c *session.ResultColumn) uint16 {
 	add(t.Unsigned || t.Kind == types.KindYear || t.Kind == types.KindBit, flagUnsigned)
 	add(t.ZeroFill || t.Kind == types.KindYear, flagZeroFill)
 	add(t.IsBlob() || t.IsTemporal() || t.Kind == types.KindJSON, flagBinary)
-	add(isCharacters(t) && (t.Collation == types.CollationUTF8MB4Bin || t.Collation == types.CollationUTF8MB40900B ||
-		t.Collation == types.CollationLatin1Bin || t.Collation == types.CollationASCIIBin), flagBinary)
+	add(isCharacters(t) && (t.Collation == types.CollationUTF8MB40900B || t.Collation == t.Charset().BinaryCollation()), flagBinary)
 	add(t.Kind == types.KindEnum, flagEnum)
 	add(t.Kind == types.KindSet, flagSet)
 	add(t.Kind == types.KindTimestamp, flagTimestamp)

@@ -44,10 +44,12 @@ func chooseEncoding(t *types.Type, binaryRows bool, to types.Charset, convert bo
 	if isCharacters(t) && convert {
 		f.from, f.to = t.Charset(), to
 		// ASCII is a part of all others, and bytes are never converted.
-		if f.from != f.to && f.from != types.CharsetASCII && f.from != types.CharsetBinary &&
-			(f.from != types.CharsetUTF8MB3 || f.to != types.CharsetUTF8MB4) {
+		if f.from != types.CharsetBinary && !types.SameBytes(f.from, f.to) {
 			f.encoding = textConverted
 		}
+	}
+	if t.Kind == types.KindJSON && convert && !to.IsUTF8() {
+		f.from, f.to, f.encoding = types.CharsetUTF8MB4, to, textConverted
 	}
 	if !binaryRows {
 		return f

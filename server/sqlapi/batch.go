@@ -184,9 +184,7 @@ func layoutOf(t *types.Type) layout {
 // asTextOf says whether a type's text has to be made UTF-8.
 func asTextOf(t *types.Type) layout {
 	if t.IsText() || t.Kind == types.KindEnum || t.Kind == types.KindSet {
-		switch t.Charset() {
-		case types.CharsetUTF8MB4, types.CharsetUTF8MB3, types.CharsetASCII, types.CharsetBinary:
-		default:
+		if cs := t.Charset(); !cs.IsUTF8() && cs != types.CharsetBinary {
 			return asConverted
 		}
 	}

@@ -1,6 +1,12 @@
 package ast
 
-import "github.com/pingcap/tidb/pkg/parser/charset"
+import (
+	"strings"
+
+	"github.com/pingcap/tidb/pkg/parser/charset"
+
+	"github.com/triremedb/trireme/engine/types"
+)
 
 // The grammar knows the names of collations and refuses others. Those of MariaDB that
 // dumps have are made known to it; what they stand for is for the catalogue to say.
@@ -13,8 +19,23 @@ func init() {
 		}
 		charset.AddCollation(&charset.Collation{ID: mariaCollations + i, CharsetName: cs, Name: name})
 	}
+	for _, cs := range types.Charsets() {
+		if name := cs.String(); charset.CharacterSetInfos[name] == nil && cs > types.CharsetUTF8MB4 {
+			charset.AddCharset(&charset.Charset{Name: name, Collations: map[string]*charset.Collation{}, Maxlen: cs.MaxLen()})
+		}
+	}
+	for i, name := range strings.Fields(moreCollations) {
+		cs, _, _ := strings.Cut(name, "_")
+		charset.AddCollation(&charset.Collation{ID: ourCollations + i, CharsetName: cs, Name: name})
+	}
 }
+
+// moreCollations are names of MySQL's that the grammar does not know.
+const moreCollations = ``
 
 // mariaCollations is the first number of these collations in the grammar's table, where no
 // other one has it. Nobody else sees it.
 const mariaCollations = 4096
+
+// ourCollations is the same of moreCollations.
+const ourCollations = mariaCollations + 1024

@@ -393,7 +393,7 @@ func (c *converter) literal(n *valueNode) Expr {
 	case string:
 		l := stringLiteral(v)
 		if n.Type.GetFlag()&mysql.UnderScoreCharsetFlag != 0 {
-			introduce(l, n.Type.GetCharset())
+			introduce(l, n.Type.GetCharset(), c.mode)
 		}
 		return l
 	case hexText:
@@ -405,23 +405,25 @@ func (c *converter) literal(n *valueNode) Expr {
 	return &Literal{Type: typeNull}
 }
 
-// introduce gives a literal a character set, and its default collation if it is one
-// that the types know.
-func introduce(l *Literal, charset string) {
+// introduce gives a literal a character set and its default collation. The bytes of a string are those of the client.
+func introduce(l *Literal, charset string, mode Mode) {
 	l.Charset = charset
 	t := *l.Type
 	t.Kind = types.KindVarChar
-	switch charset {
-	case "binary":
-		t.Kind, t.Collation, t.Length = types.KindVarBinary, types.CollationBinary, uint32(len(l.Value.Bytes()))
-	case "latin1":
-		t.Collation, t.Length = types.CollationLatin1Swedish, uint32(len(l.Value.Bytes()))
-	case "ascii":
-		t.Collation, t.Length = types.CollationASCIIGeneral, uint32(len(l.Value.Bytes()))
-	case "utf8mb4":
-		t.Collation = types.CollationUTF8MB40900AI
-	case "utf8", "utf8mb3":
+	if client := mode.client(); l.Kind == LiteralString && client != types.CharsetBinary && !client.IsUTF8() {
+		b, _ := types.Convert(nil, l.Value.Bytes(), types.CharsetUTF8MB4, client)
+		l.Value = types.NewBytes(b)
+	}
+	switch cs, ok := types.CharsetByName(charset); {
+	case cs == types.CharsetUTF8MB3:
 		t.Collation = types.CollationUTF8MB4Gen
+	case cs == types.CharsetUTF8MB4:
+		t.Collation = types.CollationUTF8MB40900AI
+	case cs == types.CharsetBinary && ok:
+		t.Kind = types.KindVarBinary
+		fallthrough
+	case ok:
+		t.Collation, t.Length = cs.DefaultCollation(), uint32(cs.Count(l.Value.Bytes()))
 	}
 	l.Type = &t
 }
@@ -430,7 +432,7 @@ func (c *converter) bytesLiteral(n *valueNode, k LiteralKind, b []byte) Expr {
 	l := &Literal{Kind: k, Value: types.NewBytes(b), Type: &types.Type{
 		Kind: types.KindVarBinary, Length: uint32(len(b)), Collation: types.CollationBinary, NotNull: true}}
 	if n.Type.GetFlag()&mysql.UnderScoreCharsetFlag != 0 {
-		introduce(l, n.Type.GetCharset())
+		introduce(l, n.Type.GetCharset(), c.mode)
 	}
 	return l
 }

@@ -76,6 +76,9 @@ func (c *converter) call(n *past.FuncCallExpr) Expr {
 	if name == jsonValueMark {
 		return c.jsonValue(n)
 	}
+	if set, ok := strings.CutPrefix(name, introducerMark); ok {
+		return c.introduced(n, set)
+	}
 	if aggregates[name] || name == "json_value" {
 		// Quoted, or with a space before the bracket and without IGNORE_SPACE.
 		c.fail(sqlerr.New(sqlerr.FuncInexistentNameCollision, n.FnName.O))

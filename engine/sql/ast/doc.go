@@ -32,8 +32,10 @@
 // no plans.
 package ast
 
-// Mode is the set of sql_mode flags that change what a text means.
-type Mode uint16
+import "github.com/triremedb/trireme/engine/types"
+
+// Mode is what changes what a text means: flags of sql_mode, and in the topmost byte the character set that the text came in.
+type Mode uint32
 
 const (
 	ModeANSIQuotes         Mode = 1 << iota // "x" is a name
@@ -47,6 +49,16 @@ const (
 	ModeNoZeroInDate
 	ModeAllowInvalidDates
 )
+
+const modeClientShift = 24
+
+// WithClient returns the mode for texts that have come in a character set and were made UTF-8: the bytes of a string with an
+// introducer are those that came.
+func (m Mode) WithClient(cs types.Charset) Mode {
+	return m&(1<<modeClientShift-1) | Mode(cs)<<modeClientShift
+}
+
+func (m Mode) client() types.Charset { return types.Charset(m >> modeClientShift) }
 
 // Node is any node of a tree.
 type Node interface{ node() }

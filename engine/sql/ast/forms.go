@@ -13,6 +13,7 @@ import (
 //	CAST(x AS CHAR BINARY)       CAST(x AS CHAR ARRAY), which is else no type of characters' here; likewise with a character set
 //	CAST(x AS NCHAR), .. ASCII   CAST(x AS CHAR CHARACTER SET ..)
 //	JSON_VALUE(..), JSON_TABLE(..)   see jsonforms.go
+//	_latin2'..'                  a call, see introducer.go
 type forms struct {
 	edits   []edit
 	escapes []Expr // of the numbers from 1
@@ -110,6 +111,8 @@ func findForms(t text) (*forms, error) {
 			arrays = true
 		case ff.is("ILIKE"):
 			ilike = true
+		case tok.kind == tWord && introducedSet(ff.raw()) != 0:
+			ff.introducer()
 		case ff.is("SOUNDS"):
 			ff.soundsLike()
 		case ff.is("LIKE"):

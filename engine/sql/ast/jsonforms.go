@@ -6,7 +6,6 @@ import (
 	past "github.com/pingcap/tidb/pkg/parser/ast"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
-	"github.com/triremedb/trireme/engine/types"
 )
 
 // JSON_VALUE and JSON_TABLE are forms whose tails, from the comma after the document on, are read here. The grammar gets a call that has
@@ -113,10 +112,7 @@ func (r *reader) textLiteral() string {
 			return ""
 		}
 		s := l.Value.Bytes()
-		if l.Type.Charset() == types.CharsetLatin1 && l.Charset != "" {
-			s, _ = types.Convert(nil, s, types.CharsetLatin1, types.CharsetUTF8MB4)
-		}
-		return string(s)
+		return string(utf8Of(s, l))
 	}
 	s := r.str()
 	for r.tok.kind == tString {

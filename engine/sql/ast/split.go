@@ -364,6 +364,8 @@ var countedWords = newWordTable(map[wordClass][]string{
 // countWord counts a word that is an operator and reports whether it is a prefix.
 func (s *splitter) countWord(l *level, w string) bool {
 	switch countedWords.find(w) {
+	case classNone:
+		s.piece.rare = s.piece.rare || w[0] == '_' && introducedSet(w) != 0
 	case countCase:
 		l.cases++
 	case countEnd:

@@ -550,6 +550,20 @@ func RenameSelfReferences(t *record.Table, schema, name string) {
 	}
 }
 
+// convertMembers returns the members of ENUM or SET in another character set.
+func convertMembers(t *types.Type, to types.Charset) []string {
+	from := t.Charset()
+	if types.SameBytes(from, to) {
+		return t.Members
+	}
+	members := make([]string, len(t.Members))
+	for i, m := range t.Members {
+		b, _ := types.Convert(nil, []byte(m), from, to)
+		members[i] = string(b)
+	}
+	return members
+}
+
 func (a *alterer) convertCharset(s *ast.ConvertCharset) error {
 	id, err := Collation(s.Charset, s.Collate, a.t.Collation)
 	if err != nil {
@@ -569,6 +583,7 @@ func (a *alterer) convertCharset(s *ast.ConvertCharset) error {
 		if t.Kind >= types.KindTinyText && t.Kind < types.KindLongText && width > t.Charset().MaxLen() {
 			t.Kind++ // as many characters fit as before
 		}
+		t.Members = convertMembers(t, types.CollationByID(id).Charset())
 		t.Collation = id
 		setOption(a.t, attrShown+strconv.FormatUint(uint64(c.ID), 10), "")
 	}

@@ -18,18 +18,51 @@ type CharacterSet struct {
 	Description string
 }
 
-// charsets are the character sets, by name.
-var charsets = []CharacterSet{
-	{"ascii", types.CharsetASCII, types.CollationASCIIGeneral, types.CollationASCIIBin, "US ASCII"},
-	{"binary", types.CharsetBinary, types.CollationBinary, types.CollationBinary, "Binary pseudo charset"},
-	{"latin1", types.CharsetLatin1, types.CollationLatin1Swedish, types.CollationLatin1Bin, "cp1252 West European"},
-	{"utf8mb3", types.CharsetUTF8MB3, 33, 83, "UTF-8 Unicode"},
-	{"utf8mb4", types.CharsetUTF8MB4, types.CollationUTF8MB40900AI, types.CollationUTF8MB4Bin, "UTF-8 Unicode"},
+// descriptions say what the character sets are.
+var descriptions = map[string]string{
+	"armscii8": "ARMSCII-8 Armenian",
+	"ascii":    "US ASCII",
+	"binary":   "Binary pseudo charset",
+	"cp1250":   "Windows Central European",
+	"cp1251":   "Windows Cyrillic",
+	"cp1256":   "Windows Arabic",
+	"cp1257":   "Windows Baltic",
+	"cp850":    "DOS West European",
+	"cp852":    "DOS Central European",
+	"cp866":    "DOS Russian",
+	"dec8":     "DEC West European",
+	"geostd8":  "GEOSTD8 Georgian",
+	"greek":    "ISO 8859-7 Greek",
+	"hebrew":   "ISO 8859-8 Hebrew",
+	"hp8":      "HP West European",
+	"keybcs2":  "DOS Kamenicky Czech-Slovak",
+	"koi8r":    "KOI8-R Relcom Russian",
+	"koi8u":    "KOI8-U Ukrainian",
+	"latin1":   "cp1252 West European",
+	"latin2":   "ISO 8859-2 Central European",
+	"latin5":   "ISO 8859-9 Turkish",
+	"latin7":   "ISO 8859-13 Baltic",
+	"macce":    "Mac Central European",
+	"macroman": "Mac West European",
+	"swe7":     "7bit Swedish",
+	"tis620":   "TIS620 Thai",
+	"utf8mb3":  "UTF-8 Unicode",
+	"utf8mb4":  "UTF-8 Unicode",
 }
 
-// CharacterSets lists the character sets that columns can have.
+// charsets are the character sets by their numbers.
+var charsets = func() (all []CharacterSet) {
+	for _, cs := range types.Charsets() {
+		all = append(all, CharacterSet{cs.String(), cs, cs.DefaultCollation(), cs.BinaryCollation(), descriptions[cs.String()]})
+	}
+	return all
+}()
+
+// CharacterSets lists the character sets, by name.
 func CharacterSets() []CharacterSet {
-	return slices.DeleteFunc(slices.Clone(charsets), func(c CharacterSet) bool { return types.CollationByID(c.Default) == nil })
+	all := slices.Clone(charsets)
+	slices.SortFunc(all, func(a, b CharacterSet) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
 
 // Collations lists the collations in the order of their names.
@@ -46,14 +79,8 @@ func Collations() []types.Collation {
 
 // CharsetNamed returns the character set of a name. Error: 1115.
 func CharsetNamed(name string) (CharacterSet, error) {
-	fold := strings.ToLower(name)
-	if fold == "utf8" {
-		fold = "utf8mb3"
-	}
-	for _, c := range charsets {
-		if c.Name == fold && types.CollationByID(c.Default) != nil {
-			return c, nil
-		}
+	if cs, ok := types.CharsetByName(name); ok {
+		return charsets[cs], nil
 	}
 	return CharacterSet{}, sqlerr.New(sqlerr.UnknownCharacterSet, name)
 }
@@ -61,13 +88,9 @@ func CharsetNamed(name string) (CharacterSet, error) {
 // CharsetOf returns the character set of a collation.
 func CharsetOf(id types.CollationID) CharacterSet {
 	if c := types.CollationByID(id); c != nil {
-		for _, cs := range charsets {
-			if cs.Charset == c.Charset() {
-				return cs
-			}
-		}
+		return charsets[c.Charset()]
 	}
-	return charsets[1]
+	return charsets[types.CharsetBinary]
 }
 
 // mariaNames are names of MariaDB's collations that dumps have, and what comes closest.

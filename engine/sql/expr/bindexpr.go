@@ -419,7 +419,7 @@ func (b *Binder) textLiteral(e *ast.Literal) (Node, error) {
 		}
 	}
 	cs := types.CollationByID(id).Charset()
-	if e.Charset == "" && cs == types.CharsetLatin1 { // statements are UTF-8
+	if e.Charset == "" && e.Kind == ast.LiteralString && !cs.IsUTF8() { // statements are UTF-8
 		s, _ = types.Convert(nil, s, types.CharsetUTF8MB4, cs)
 	}
 	return NewConst(types.NewBytes(s), textType(uint64(cs.Count(s)), id)), nil

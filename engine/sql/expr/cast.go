@@ -199,8 +199,7 @@ func convText(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	s := x.text(v, from)
 	cs, to := textCharset(from), c.t.Charset()
 	switch {
-	case cs == to || cs == types.CharsetASCII || to == types.CharsetBinary ||
-		cs == types.CharsetUTF8MB3 && to == types.CharsetUTF8MB4:
+	case types.SameBytes(cs, to):
 	case cs == types.CharsetBinary:
 		if at := to.InvalidAt(s); at >= 0 {
 			return types.Null, x.Fault(errInvalidCharacters(to, s[at:]))
@@ -225,7 +224,7 @@ func (x *Context) fitText(s []byte, t *types.Type) (types.Value, error) {
 	}
 	cut := t.Charset().Prefix(s, int(t.Length))
 	if len(cut) < len(s) {
-		if err := x.Fault(errTruncatedValue(lengthName("CHAR", t), s)); err != nil {
+		if err := x.Fault(errTruncatedValue(lengthName("CHAR", t), x.utf8(s, t.Charset()))); err != nil {
 			return types.Null, err
 		}
 	}

@@ -103,8 +103,10 @@ func (b *Binder) castText(n Node, id types.CollationID) Node {
 		return lit
 	}
 	r := NewCast(n, t)
-	if _, ok := n.(*Param); ok && r != n {
-		r.(*Cast).conv = convParam
+	if r != n && isFixed(n) {
+		if c := r.(*Cast); isString(n.Type()) {
+			c.conv = convParam
+		}
 	}
 	return r
 }

@@ -222,10 +222,7 @@ func (b *Binder) textCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
 		}
 	}
 	if ct.Binary {
-		charset, _, _ := strings.Cut(types.CollationByID(id).Name(), "_")
-		if c := types.CollationByName(charset + "_bin"); c != nil {
-			id = c.ID()
-		}
+		id = types.CollationByID(id).Charset().BinaryCollation()
 	}
 	if ct.Length < 0 {
 		length := lengthOf(arg)
@@ -243,19 +240,8 @@ func (b *Binder) textCast(arg Node, ct *ast.ColumnType) (types.Type, error) {
 
 // CharsetCollation returns the default collation of a character set.
 func CharsetCollation(name string) (types.CollationID, error) {
-	switch strings.ToLower(name) {
-	case "utf8mb4":
-		return types.CollationUTF8MB40900AI, nil
-	case "utf8", "utf8mb3":
-		if c := types.CollationByName("utf8mb3_general_ci"); c != nil {
-			return c.ID(), nil
-		}
-	case "latin1":
-		return types.CollationLatin1Swedish, nil
-	case "ascii":
-		return types.CollationASCIIGeneral, nil
-	case "binary":
-		return types.CollationBinary, nil
+	if cs, ok := types.CharsetByName(name); ok {
+		return cs.DefaultCollation(), nil
 	}
 	return 0, sqlerr.New(sqlerr.UnknownCharacterSet, name)
 }

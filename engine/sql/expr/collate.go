@@ -139,10 +139,7 @@ func meet(l, r aggregated, before []Node, n Node) (aggregated, bool) {
 
 // binaryOrder is the collation of the same character set that compares code points.
 func binaryOrder(c types.Collation) types.CollationID {
-	if bin := types.CollationByName(c.Charset().String() + "_bin"); bin != nil {
-		return bin.ID()
-	}
-	return c.ID()
+	return c.Charset().BinaryCollation()
 }
 
 // isBinOf reports whether a text collation is its character set's _bin one, which
@@ -197,17 +194,37 @@ func meetCharsets(l, r aggregated, lc, rc types.Collation, before []Node, n Node
 }
 
 func isUnicode(c types.Collation) bool {
-	return c.Charset() == types.CharsetUTF8MB4 || c.Charset() == types.CharsetUTF8MB3
+	return c.Charset().IsUnicode()
+}
+
+// isFixed reports whether a node is a parameter, or an expression of nothing but parameters and constants.
+func isFixed(n Node) bool {
+	if _, ok := n.(*Param); ok {
+		return true
+	}
+	children := n.Children()
+	if len(children) == 0 || !IsConst(n) {
+		return false
+	}
+	params := false
+	for _, c := range children {
+		_, constant := c.(*Const)
+		fixed := !constant && isFixed(c)
+		if params = params || fixed; !constant && !fixed {
+			return false
+		}
+	}
+	return params
 }
 
 // convertible reports whether all values of n can be converted without loss:
 // into Unicode always, otherwise constants that have no other characters. Parameters
 // are taken to have none.
 func convertible(n Node, from, to types.Collation) bool {
-	if from.Charset() == types.CharsetASCII || to.Charset() == types.CharsetUTF8MB4 {
+	if types.SameBytes(from.Charset(), to.Charset()) || to.Charset() == types.CharsetUTF8MB4 {
 		return true
 	}
-	if _, ok := n.(*Param); ok {
+	if isFixed(n) {
 		return true // or an error when it runs
 	}
 	v, ok := Literal(n)

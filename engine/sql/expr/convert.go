@@ -25,6 +25,15 @@ func (x *Context) text(v types.Value, from *types.Type) []byte {
 	return x.Keep(types.AppendText(x.Scratch(), v, from, x.Location))
 }
 
+// utf8 returns text of a character set as UTF-8, in scratch memory or as it is; bytes of no set stay as they are.
+func (x *Context) utf8(s []byte, cs types.Charset) []byte {
+	if cs.IsUTF8() || cs == types.CharsetBinary || cs.HasASCII() && isASCII(s) {
+		return s
+	}
+	out, _ := types.Convert(x.Scratch(), s, cs, types.CharsetUTF8MB4)
+	return x.Keep(out)
+}
+
 // textCharset is the character set of a value's text.
 func textCharset(t *types.Type) types.Charset {
 	switch {

@@ -143,9 +143,8 @@ func (x *Context) jsonParse(v types.Value, from *types.Type, where string) (type
 	if from != nil && from.IsBlob() {
 		return types.Null, sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
 	}
-	if from != nil && from.Charset() == types.CharsetLatin1 {
-		out, _ := types.Convert(x.Scratch(), text, types.CharsetLatin1, types.CharsetUTF8MB4)
-		text = x.Keep(out)
+	if from != nil {
+		text = x.utf8(text, from.Charset())
 	}
 	doc, err := x.parseJSON(x.Scratch(), text)
 	if err != nil {
@@ -290,10 +289,7 @@ func (x *Context) addJSONText(b *json.Builder, s []byte, from *types.Type) error
 		b.Opaque(jsonBlobField(from), s)
 		return nil
 	}
-	if cs == types.CharsetLatin1 {
-		out, _ := types.Convert(x.Scratch(), s, cs, types.CharsetUTF8MB4)
-		s = x.Keep(out)
-	}
+	s = x.utf8(s, cs)
 	if at := types.CharsetUTF8MB4.InvalidAt(s); at >= 0 {
 		return errInvalidCharacters(types.CharsetUTF8MB4, s[at:])
 	}

@@ -10,13 +10,14 @@ import (
 // textEqual tells whether texts are equal in a collation, and decides most cases
 // without weighing them.
 //
-// Printable ASCII characters are never part of a longer unit in a collation that is
-// registered, and never ignored: two texts are equal as long as their characters fold
-// to the same ones, and differ where the first two printable ones do not.
+// Printable ASCII characters are mostly never part of a longer unit in a collation, and never ignored: two texts are equal as
+// long as their characters fold to the same ones, and differ where the first two printable ones do not. In collations with
+// letters of several characters all texts are weighed.
 type textEqual struct {
-	coll types.Collation
-	fold *[128]byte
-	pad  bool
+	coll  types.Collation
+	fold  *[128]byte
+	pad   bool
+	weigh bool
 }
 
 var textEquals sync.Map // types.CollationID -> *textEqual
@@ -26,7 +27,7 @@ func textEqualOf(c types.Collation) *textEqual {
 	if e, ok := textEquals.Load(c.ID()); ok {
 		return e.(*textEqual)
 	}
-	e, _ := textEquals.LoadOrStore(c.ID(), &textEqual{coll: c, fold: asciiFold(c), pad: c.PadSpace()})
+	e, _ := textEquals.LoadOrStore(c.ID(), &textEqual{coll: c, fold: asciiFold(c), pad: c.PadSpace(), weigh: types.Contracts(c)})
 	return e.(*textEqual)
 }
 
@@ -34,6 +35,9 @@ func printableASCII(c byte) bool { return c >= ' ' && c < 0x7f }
 
 func (e *textEqual) equal(a, b []byte) bool {
 	n := min(len(a), len(b))
+	if e.weigh {
+		return e.coll.Compare(a, b) == 0
+	}
 	for i := range n {
 		x, y := a[i], b[i]
 		switch {

@@ -137,7 +137,7 @@ func lockName(v types.Value) (string, error) {
 	if v.IsNull() || len(s) == 0 || utf8.RuneCount(s) > 64 {
 		return "", sqlerr.Newf(sqlerr.UserLockWrongName, "Incorrect user-level lock name '%s'.", printable(s))
 	}
-	return string(appendCased(nil, types.CharsetUTF8MB4, s, false)), nil
+	return string(appendCased(nil, types.CollationByID(types.CollationUTF8MB40900AI), s, false)), nil
 }
 
 func registerLocks() {

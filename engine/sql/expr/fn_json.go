@@ -287,8 +287,8 @@ func jsonValid(x *Context, c *Call, a []types.Value) (types.Value, error) {
 // argText returns a text argument as UTF-8.
 func (c *Call) argText(a []types.Value, i int) []byte {
 	s := a[i].Bytes()
-	if c.argCharset(i) == types.CharsetLatin1 && !isASCII(s) {
-		s, _ = types.Convert(nil, s, types.CharsetLatin1, types.CharsetUTF8MB4)
+	if cs := c.argCharset(i); !cs.IsUTF8() && cs != types.CharsetBinary && !(cs.HasASCII() && isASCII(s)) {
+		s, _ = types.Convert(nil, s, cs, types.CharsetUTF8MB4)
 	}
 	return s
 }

@@ -30,8 +30,8 @@ func literalText(e ast.Expr) []byte {
 	}
 	l := e.(*ast.Literal)
 	text := types.AppendText(nil, l.Value, l.Type, nil)
-	if l.Type.Charset() == types.CharsetLatin1 && l.Charset != "" {
-		text, _ = types.Convert(nil, text, types.CharsetLatin1, types.CharsetUTF8MB4)
+	if cs := l.Type.Charset(); l.Charset != "" && !cs.IsUTF8() && cs != types.CharsetBinary {
+		text, _ = types.Convert(nil, text, cs, types.CharsetUTF8MB4)
 	}
 	if minus {
 		text = append([]byte("-"), text...)

@@ -252,13 +252,11 @@ func jsonObject(x *Context, c *Call, a []types.Value) (types.Value, error) {
 // jsonKey returns a value as name of a member: text in UTF-8.
 func (x *Context) jsonKey(v types.Value, t *types.Type) ([]byte, error) {
 	s := x.text(v, t)
-	switch textCharset(t) {
-	case types.CharsetBinary:
+	cs := textCharset(t)
+	if cs == types.CharsetBinary {
 		return nil, sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
-	case types.CharsetLatin1:
-		out, _ := types.Convert(x.Scratch(), s, types.CharsetLatin1, types.CharsetUTF8MB4)
-		s = x.Keep(out)
 	}
+	s = x.utf8(s, cs)
 	if at := types.CharsetUTF8MB4.InvalidAt(s); at >= 0 {
 		return nil, errInvalidCharacters(types.CharsetUTF8MB4, s[at:])
 	}

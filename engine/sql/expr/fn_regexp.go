@@ -197,8 +197,8 @@ func (c *Call) matcherOf(x *Context, a []types.Value, captures bool) (*matcher, 
 
 // unicodeText returns a text argument as UTF-8, in which patterns work.
 func (c *Call) unicodeText(x *Context, s []byte) ([]byte, error) {
-	if cs := c.charset(); cs == types.CharsetLatin1 && !isASCII(s) {
-		if err := x.Large(latinTimes * len(s)); err != nil {
+	if cs := c.charset(); !cs.IsUTF8() && cs != types.CharsetBinary && !(cs.HasASCII() && isASCII(s)) {
+		if err := x.Large(utf8Times * len(s)); err != nil {
 			return nil, err
 		}
 		out, _ := types.Convert(nil, s, cs, types.CharsetUTF8MB4)
@@ -207,8 +207,8 @@ func (c *Call) unicodeText(x *Context, s []byte) ([]byte, error) {
 	return s, nil
 }
 
-// latinTimes is how many times as long as in latin1 a text is in UTF-8, at most but for few characters.
-const latinTimes = 2
+// utf8Times is how many times as long as in another character set a text is in UTF-8, at most.
+const utf8Times = 3
 
 // startOffset returns the byte offset of character pos.
 func startOffset(s []byte, pos int64) (int, error) {
@@ -343,9 +343,10 @@ func (x *Context) replaceMatches(c *Call, a []types.Value, m *matcher, s, by []b
 
 // ownText turns UTF-8 back into the character set of the call.
 func (x *Context) ownText(c *Call, s []byte) []byte {
-	if c.charset() != types.CharsetLatin1 {
+	cs := c.charset()
+	if cs.IsUTF8() || cs == types.CharsetBinary {
 		return s
 	}
-	out, _ := types.Convert(x.Scratch(), s, types.CharsetUTF8MB4, types.CharsetLatin1)
+	out, _ := types.Convert(x.Scratch(), s, types.CharsetUTF8MB4, cs)
 	return x.Keep(out)
 }

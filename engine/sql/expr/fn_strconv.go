@@ -215,13 +215,18 @@ func charFunc(id types.CollationID) *Func {
 
 var (
 	charBytes = charFunc(types.CollationBinary)
-	// charUsing are the variants of CHAR(.. USING charset).
-	charUsing = map[string]*Func{
-		"utf8mb4": charFunc(types.CollationUTF8MB40900AI), "utf8": charFunc(types.CollationUTF8MB40900AI),
-		"utf8mb3": charFunc(types.CollationUTF8MB40900AI), "latin1": charFunc(types.CollationLatin1Swedish),
-		"ascii": charFunc(types.CollationASCIIGeneral), "binary": charFunc(types.CollationBinary),
-	}
 )
+
+// charUsing are the variants of CHAR(.. USING charset).
+var charUsing = func() map[string]*Func {
+	m := map[string]*Func{}
+	for _, cs := range types.Charsets() {
+		m[cs.String()] = charFunc(cs.DefaultCollation())
+	}
+	m["utf8mb3"] = charFunc(types.CollationUTF8MB40900AI)
+	m["utf8"] = m["utf8mb3"]
+	return m
+}()
 
 // isExact reports whether values are exact numbers.
 func isExact(t *types.Type) bool {

@@ -72,13 +72,13 @@ func registerConcat() {
 	d.def("UPPER(s)", Func{
 		Aliases: []string{"ucase"}, Args: []ArgKind{ArgText}, Result: ResultTextLike(0), NotNull: true,
 		Row: appendFunc(func(c *Call, dst []byte, a []types.Value) []byte {
-			return appendCased(dst, c.charset(), a[0].Bytes(), true)
+			return appendCased(dst, c.collation(), a[0].Bytes(), true)
 		}),
 	})
 	d.def("LOWER(s)", Func{
 		Aliases: []string{"lcase"}, Args: []ArgKind{ArgText}, Result: ResultTextLike(0), NotNull: true,
 		Row: appendFunc(func(c *Call, dst []byte, a []types.Value) []byte {
-			return appendCased(dst, c.charset(), a[0].Bytes(), false)
+			return appendCased(dst, c.collation(), a[0].Bytes(), false)
 		}),
 	})
 	d.def("REVERSE(s)", Func{

@@ -13,20 +13,15 @@ import (
 
 // charLen returns the length of the first character of s in bytes, 1 for a malformed one. REQUIRES: s is not empty.
 func charLen(cs types.Charset, s []byte) int {
-	if s[0] < utf8.RuneSelf || cs.MaxLen() == 1 {
+	if s[0] < utf8.RuneSelf && cs <= types.CharsetUTF8MB4 {
 		return 1
 	}
-	_, n := utf8.DecodeRune(s)
-	return n
+	return cs.CharLen(s)
 }
 
 // lastCharLen is charLen of the last character.
 func lastCharLen(cs types.Charset, s []byte) int {
-	if s[len(s)-1] < utf8.RuneSelf || cs.MaxLen() == 1 {
-		return 1
-	}
-	_, n := utf8.DecodeLastRune(s)
-	return n
+	return cs.LastCharLen(s)
 }
 
 // clampInt brings a position or count of SQL into the range of int32 characters, beyond which no string reaches.
@@ -221,44 +216,30 @@ func appendReversed(dst []byte, cs types.Charset, s []byte) []byte {
 	return dst
 }
 
-// latin1Upper and latin1Lower map the letters of code page 1252 beyond ASCII.
-var latin1Upper, latin1Lower = latin1Cases()
+// asciiUpper and asciiLower map the letters of ASCII.
+var asciiUpper, asciiLower = types.CharsetASCII.Cases()
 
-func latin1Cases() (upper, lower [256]byte) {
-	for i := range upper {
-		upper[i], lower[i] = byte(i), byte(i)
+// casesOf gives each byte's capital and small letter in a collation; beyond ASCII only if a character is a byte.
+func casesOf(c types.Collation) (upper, lower *[256]byte) {
+	if k, ok := c.(types.Caser); ok {
+		return k.Cases()
 	}
-	pair := func(l, u byte) { upper[l], lower[u] = u, l }
-	for c := byte('a'); c <= 'z'; c++ {
-		pair(c, c-'a'+'A')
-	}
-	for c := 0xe0; c <= 0xfe; c++ {
-		if c != 0xf7 {
-			pair(byte(c), byte(c-0x20))
-		}
-	}
-	pair(0x9a, 0x8a)
-	pair(0x9c, 0x8c)
-	pair(0x9e, 0x8e)
-	pair(0xff, 0x9f)
-	return upper, lower
+	return c.Charset().Cases()
 }
 
 // appendCased is UPPER and LOWER: character by character, by Unicode's simple mappings. Bytes have no case.
-func appendCased(dst []byte, cs types.Charset, s []byte, upper bool) []byte {
+func appendCased(dst []byte, c types.Collation, s []byte, upper bool) []byte {
+	cs := c.Charset()
 	if cs == types.CharsetBinary {
 		return append(dst, s...)
 	}
-	table := &latin1Lower
-	if upper {
-		table = &latin1Upper
+	table, lower := casesOf(c)
+	if !upper {
+		table = lower
 	}
 	if cs.MaxLen() == 1 {
 		for _, c := range s {
-			if c < utf8.RuneSelf || cs == types.CharsetLatin1 {
-				c = table[c]
-			}
-			dst = append(dst, c)
+			dst = append(dst, table[c])
 		}
 		return dst
 	}
@@ -385,9 +366,9 @@ func locateByCollation(x *Context, c types.Collation, s, needle []byte, pos int6
 
 // indexFolded is bytes.Index for ASCII without regard to case.
 func indexFolded(x *Context, s, needle []byte) (int, error) {
-	first := latin1Lower[needle[0]]
+	first := asciiLower[needle[0]]
 	for i := 0; i+len(needle) <= len(s); i++ {
-		if latin1Lower[s[i]] != first {
+		if asciiLower[s[i]] != first {
 			continue
 		}
 		if equalFolded(s[i:i+len(needle)], needle) {
@@ -402,7 +383,7 @@ func indexFolded(x *Context, s, needle []byte) (int, error) {
 
 func equalFolded(a, b []byte) bool {
 	for i, c := range a {
-		if latin1Lower[c] != latin1Lower[b[i]] {
+		if asciiLower[c] != asciiLower[b[i]] {
 			return false
 		}
 	}

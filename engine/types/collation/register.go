@@ -2,6 +2,8 @@ package collation
 
 import (
 	"bytes"
+	"cmp"
+	"slices"
 
 	"github.com/triremedb/trireme/engine/types"
 )
@@ -29,7 +31,7 @@ func All() []types.Collation {
 	latin1 := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetLatin1} }
 	utf8mb3 := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetUTF8MB3} }
 	ascii := func(id types.CollationID, name string) meta { return meta{id, name, types.CharsetASCII} }
-	return []types.Collation{
+	all := []types.Collation{
 		padBytes{latin1(types.CollationLatin1Swedish, "latin1_swedish_ci"), &latin1Swedish},
 		padBytes{ascii(types.CollationASCIIGeneral, "ascii_general_ci"), &asciiGeneral},
 		general{utf8mb3(33, "utf8mb3_general_ci")},
@@ -45,6 +47,9 @@ func All() []types.Collation {
 		ucaCS{utf8mb4(types.CollationUTF8MB40900AS, "utf8mb4_0900_as_cs")},
 		byteOrder{utf8mb4(types.CollationUTF8MB40900B, "utf8mb4_0900_bin")},
 	}
+	all = append(all, byteCollations...)
+	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(a.ID(), b.ID()) })
+	return all
 }
 
 // byteOrder is utf8mb4_0900_bin: bytes, which in UTF-8 is the order of code points.

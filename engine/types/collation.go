@@ -134,3 +134,9 @@ func Contracts(c Collation) bool {
 	k, ok := c.(Contractor)
 	return ok && k.Contracts()
 }
+
+// OneLevel is a collation that may say of itself that the sort key of a string begins with those of the string's beginnings, but for
+// what ends a key.
+type OneLevel interface {
+	OneLevel() bool
+}

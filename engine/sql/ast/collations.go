@@ -31,7 +31,11 @@ func init() {
 }
 
 // moreCollations are names of MySQL's that the grammar does not know.
-const moreCollations = ``
+const moreCollations = `
+utf8mb4_nb_0900_ai_ci utf8mb4_nb_0900_as_cs utf8mb4_nn_0900_ai_ci utf8mb4_nn_0900_as_cs
+utf8mb4_sr_latn_0900_ai_ci utf8mb4_sr_latn_0900_as_cs utf8mb4_bs_0900_ai_ci utf8mb4_bs_0900_as_cs
+utf8mb4_bg_0900_ai_ci utf8mb4_bg_0900_as_cs utf8mb4_gl_0900_ai_ci utf8mb4_gl_0900_as_cs
+utf8mb4_mn_cyrl_0900_ai_ci utf8mb4_mn_cyrl_0900_as_cs`
 
 // mariaCollations is the first number of these collations in the grammar's table, where no
 // other one has it. Nobody else sees it.

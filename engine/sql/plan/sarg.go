@@ -272,12 +272,10 @@ func oneLevel(t *types.Type) bool {
 	if c == nil || c.Lossless() {
 		return true
 	}
-	switch t.Collation {
-	case types.CollationUTF8MB40900AI, types.CollationUTF8MB4Gen, types.CollationLatin1Swedish, types.CollationASCIIGeneral,
-		types.CollationUTF8MB4Bin, types.CollationLatin1Bin, types.CollationASCIIBin:
-		return true
+	if one, ok := c.(types.OneLevel); ok {
+		return one.OneLevel()
 	}
-	return false
+	return t.Collation == types.CollationUTF8MB40900AI || t.Collation == types.CollationUTF8MB4Gen
 }
 
 // serves reports whether an index on the column can find what compares to value as op

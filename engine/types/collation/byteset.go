@@ -99,6 +99,9 @@ func (c padWeights) Lossless() bool      { return false }
 func (c padWeights) PadSpace() bool      { return true }
 func (c padWeights) MaxKeyLen(n int) int { return n + n/2 + 8 }
 
+// OneLevel implements [types.OneLevel].
+func (c padWeights) OneLevel() bool { return true }
+
 func (c padWeights) trim(s []byte) []byte {
 	for len(s) > 0 && c.weights[s[len(s)-1]] == c.space {
 		s = s[:len(s)-1]

@@ -1,6 +1,7 @@
 // Package collation holds MySQL's string orders and registers them with package types when it is linked in:
 //
 //   - utf8mb4_0900_ai_ci, utf8mb4_0900_as_cs: the Unicode Collation Algorithm 9.0.0 with its default table, NO PAD;
+//   - utf8mb4_0900_as_ci and the utf8mb4_*_0900_* of languages: the same with a language's own letters;
 //   - utf8mb4_0900_bin: bytes, NO PAD;
 //   - utf8mb4_general_ci, latin1_swedish_ci, ascii_general_ci: one weight per character, PAD SPACE;
 //   - utf8mb4_bin, latin1_bin, ascii_bin: bytes, PAD SPACE;

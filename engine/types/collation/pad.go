@@ -61,6 +61,9 @@ func (c padBytes) PadSpace() bool { return true }
 // Every character costs a byte, every run of spaces a mark more, and the end two.
 func (c padBytes) MaxKeyLen(n int) int { return n + n/2 + 8 }
 
+// OneLevel implements [types.OneLevel].
+func (c padBytes) OneLevel() bool { return true }
+
 func (c padBytes) weight(b byte) uint8 {
 	if c.weights == nil {
 		return b

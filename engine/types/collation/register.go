@@ -47,7 +47,7 @@ func All() []types.Collation {
 		ucaCS{utf8mb4(types.CollationUTF8MB40900AS, "utf8mb4_0900_as_cs")},
 		byteOrder{utf8mb4(types.CollationUTF8MB40900B, "utf8mb4_0900_bin")},
 	}
-	all = append(all, byteCollations...)
+	all = append(append(all, byteCollations...), languageCollations...)
 	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(a.ID(), b.ID()) })
 	return all
 }

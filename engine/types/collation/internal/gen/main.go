@@ -3,6 +3,8 @@
 // It reads the Unicode Collation Algorithm's allkeys.txt of version 9.0.0 and the list of utf8mb4_general_ci weights kept
 // in the package's testdata. It is run by hand through go generate; neither building nor testing needs its input files.
 //
+// Without -allkeys it writes languages.bin alone, of the lists of MySQL's weights in testdata.
+//
 // Usage:
 //
 //	go run ./internal/gen -allkeys allkeys-9.0.0.txt -general testdata/general_ci.txt -dir .
@@ -24,13 +26,36 @@ func main() {
 	allkeys := flag.String("allkeys", "", "path of allkeys.txt, version 9.0.0")
 	general := flag.String("general", "testdata/general_ci.txt", "path of the general_ci weight list")
 	dir := flag.String("dir", ".", "directory to write uca900.bin and general_ci.bin to")
+	languages := flag.String("languages", "testdata/tailorings.txt", "path of the list of languages")
+	secondaries := flag.String("secondaries", "testdata/secondaries.txt", "path of the list of the secondary weights of allkeys.txt")
 	flag.Parse()
-	if *allkeys == "" {
-		log.Fatal("gen: -allkeys is required")
+	if err := tailor(*languages, *secondaries, *dir); err != nil {
+		log.Fatal("gen: ", err)
+	}
+	if *allkeys == "" { // the languages alone
+		return
 	}
 	if err := run(*allkeys, *general, *dir); err != nil {
 		log.Fatal("gen: ", err)
 	}
+}
+
+// tailor writes languages.bin.
+func tailor(languages, secondaries, dir string) error {
+	ranks := map[uint32]uint32{0: 0}
+	err := eachLine(secondaries, func(line string) error {
+		w, err := parseHex(line, 16)
+		ranks[w] = uint32(len(ranks))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	out, err := encodeTailorings(languages, ranks)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "languages.bin"), out, 0o644)
 }
 
 func run(allkeys, general, dir string) error {

@@ -20,8 +20,15 @@ func makeLanguageCollations() []types.Collation {
 	name := func(id uint16, name string) meta { return meta{types.CollationID(id), name, types.CharsetUTF8MB4} }
 	all := []types.Collation{language{name(305, "utf8mb4_0900_as_ci"), noTailoring, 2}}
 	for _, t := range loadTailorings([]byte(languagesFile)) {
-		all = append(all, languageAI{language{name(t.ids[0], "utf8mb4_"+t.name+"_0900_ai_ci"), t, 1}},
-			language{name(t.ids[1], "utf8mb4_"+t.name+"_0900_as_cs"), t, 3})
+		cs := language{name(t.ids[1], "utf8mb4_"+t.name+"_0900_as_cs"), t, 3}
+		all = append(all, cs)
+		if t.ids[0] != 0 {
+			all = append(all, languageAI{language{name(t.ids[0], "utf8mb4_"+t.name+"_0900_ai_ci"), t, 1}})
+		}
+		if t.name == "ja" {
+			cs.id, cs.name = 304, cs.name+"_ks"
+			all = append(all, kanaSensitive{cs})
+		}
 	}
 	return all
 }
@@ -55,14 +62,18 @@ var lowerLevels = [...]lowerLevel{1: levelSecondary, 2: levelTertiary}
 
 // MaxKeyLen: like one of the default table, a language's character has no more than two elements for each of its bytes.
 func (c language) MaxKeyLen(n int) int {
-	if c.levels == 1 {
-		return maxElements(n) * 2
+	elements := maxElements(n)
+	if c.t.after[1] != 0 {
+		elements *= 2
 	}
-	return maxElements(n)*4 + 3
+	if c.levels == 1 {
+		return elements * 2
+	}
+	return elements*4 + 3
 }
 
 // Contracts implements [types.Contractor].
-func (c language) Contracts() bool { return c.t.joins }
+func (c language) Contracts() bool { return c.t.letters }
 
 // common is the length of a common prefix of a and b behind which both can be weighed afresh.
 func (c language) common(a, b []byte) int {
@@ -109,7 +120,11 @@ func (c language) AppendSortKey(dst, s []byte) []byte {
 		return dst
 	}
 	end := len(dst)
-	dst, accents := c.appendLower(append(dst, 0, 0), s, uca.commonSecondary, levelSecondary)
+	common := uca.commonSecondary
+	if c.t.lift != 0 {
+		common = 0 // which is not the least
+	}
+	dst, accents := c.appendLower(append(dst, 0, 0), s, common, levelSecondary)
 	if c.levels == 2 {
 		if accents {
 			return dst
@@ -117,7 +132,7 @@ func (c language) AppendSortKey(dst, s []byte) []byte {
 		return dst[:end]
 	}
 	last := len(dst)
-	common := uint8(commonTertiary)
+	common = commonTertiary
 	if c.t.capital != nil {
 		common = 0 // which of capitals is less
 	}

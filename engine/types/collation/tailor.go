@@ -10,12 +10,17 @@ type tailoring struct {
 	name    string
 	ids     [2]uint16 // of ai_ci and as_cs
 	shifts  []shift
+	after   [3]uint16  // a range that is sorted behind others, by the third weight before each of its; 0: none
+	han     *hanOrder  // weights of ideographs; nil: those of the default table
+	within  bool       // also of those within other characters
+	lift    uint16     // what is added to secondary weights, since there are some below the common one
 	capital *[64]uint8 // tertiary weights if capitals come first; nil: as they are
 	// entries are the characters, and the sequences of several that weigh as one, the longest of a first character first.
 	entries []tailored
 	pages   map[rune]*[256]uint16 // from code points' upper bits; by the lower ones where the entries of a first character begin, and 1; 0: none
 	ascii   [128]uint16           // the same of ASCII
 	joins   bool                  // some sequences are of several characters
+	letters bool                  // some of these are of ASCII characters
 }
 
 // shift adds to the primary weights of a range.
@@ -33,7 +38,7 @@ var noTailoring = &tailoring{}
 // loadTailorings reads the embedded file.
 func loadTailorings(b []byte) (all []*tailoring) {
 	le := binary.LittleEndian
-	n := b[0]
+	n, hans := b[0], 0
 	b = b[1:]
 	for range n {
 		t := &tailoring{name: string(b[1 : 1+b[0]]), pages: map[rune]*[256]uint16{}}
@@ -50,6 +55,13 @@ func loadTailorings(b []byte) (all []*tailoring) {
 			t.shifts = append(t.shifts, shift{le.Uint16(b), le.Uint16(b[2:]), le.Uint16(b[4:])})
 			b = b[6:]
 		}
+		t.after = [3]uint16{le.Uint16(b), le.Uint16(b[2:]), le.Uint16(b[4:])}
+		if first := le.Uint16(b[6:]); first != 0 {
+			t.han = &hanOrder{first: first, language: hans}
+			hans++
+		}
+		t.within, t.lift = b[8]&1 != 0, uint16(b[8]>>1)<<8
+		b = b[10:]
 		entries := le.Uint16(b)
 		b = b[2:]
 		for range entries {
@@ -85,6 +97,7 @@ func (t *tailoring) index() {
 	for i, e := range t.entries {
 		r, size := utf8.DecodeRuneInString(e.text)
 		t.joins = t.joins || size < len(e.text)
+		t.letters = t.letters || size < len(e.text) && utf8.RuneCountInString(e.text) == len(e.text)
 		if r < utf8.RuneSelf {
 			if t.ascii[r] == 0 {
 				t.ascii[r] = uint16(i + 1)
@@ -132,10 +145,47 @@ func (t *tailoring) adapt(c ce) ce {
 	if t.capital != nil {
 		c = c&^0xff | ce(t.capital[c&0x3f])
 	}
+	if uint16(c) == 0 {
+		return c // the second element of a computed weight
+	}
+	if c.secondary() != 0 {
+		c += ce(t.lift)
+	}
 	for _, s := range t.shifts {
 		if p := c.primary(); p >= s.from && p <= s.to {
 			return c&0xffff | ce(p+s.by)<<16
 		}
+	}
+	return c
+}
+
+// ideograph gives an element the language's weight if it is the first of an ideograph's, which it then is alone. It is one of a
+// character's own, or of those that a character stands for.
+func (sc *languageScanner) ideograph(c ce, own bool) ce {
+	p := rune(c.primary())
+	if p < baseHanCore || p >= baseOther || uint16(c) == 0 || sc.left == 0 || !own && !sc.t.within {
+		return c
+	}
+	base := rune(baseHanCore)
+	if p >= baseHanMore {
+		base = baseHanMore
+	}
+	low := sc.own[len(sc.own)-sc.left]
+	if sc.list >= 0 {
+		low = uca.expansions[sc.list]
+	}
+	if w := sc.t.han.weight((p-base)<<15 | rune(low.primary())&0x7fff); w != 0 {
+		sc.pending()
+		return c&0xffff | ce(w)<<16
+	}
+	return c
+}
+
+// behind returns an element, or if it is sorted behind others the one before it, with the element itself pending.
+func (sc *languageScanner) behind(c ce) ce {
+	if t := sc.t; t.after[1] != 0 && c.primary() >= t.after[0] && c.primary() <= t.after[1] {
+		sc.held = c
+		return ce(t.after[2]) << 16
 	}
 	return c
 }
@@ -145,6 +195,7 @@ type languageScanner struct {
 	scanner
 	t    *tailoring
 	more []ce // pending elements of the language's
+	held ce   // the next element; 0: none
 }
 
 func (t *tailoring) scan(s []byte) languageScanner {
@@ -155,10 +206,12 @@ func (t *tailoring) scan(s []byte) languageScanner {
 func (sc *languageScanner) next() (c ce, ok bool) {
 	for {
 		switch {
+		case sc.held != 0:
+			c, sc.held = sc.held, 0
 		case len(sc.more) > 0:
 			c, sc.more = sc.more[0], sc.more[1:]
 		case sc.left > 0:
-			c = sc.t.adapt(sc.pending())
+			c = sc.table(sc.pending(), false)
 		case sc.at >= len(sc.s):
 			return 0, false
 		default:
@@ -169,16 +222,30 @@ func (sc *languageScanner) next() (c ce, ok bool) {
 			}
 			if b := sc.s[sc.at]; b < utf8.RuneSelf {
 				sc.at++
-				c = uca.ascii[b]
+				c = sc.table(uca.ascii[b], false)
 			} else {
 				c = sc.decode()
+				c = sc.table(c, sc.left > 0 && sc.list < 0)
 			}
-			c = sc.t.adapt(c)
 		}
 		if c != 0 {
 			return c, true
 		}
 	}
+}
+
+// table is an element of the default table as the language has it. own says that it is the first of an ideograph's own.
+func (sc *languageScanner) table(c ce, own bool) ce {
+	if sc.t.han != nil {
+		if h := sc.ideograph(c, own); h != c {
+			return h&^0xff00 | ce(uint16(h)&0xff00+sc.t.lift)
+		}
+	}
+	moved := sc.t.adapt(c)
+	if moved == c {
+		return sc.behind(c)
+	}
+	return moved
 }
 
 // nextPrimary returns the next primary weight, or 0 at the end.

@@ -55,7 +55,14 @@ func tailor(languages, secondaries, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "languages.bin"), out, 0o644)
+	if err := os.WriteFile(filepath.Join(dir, "languages.bin"), out, 0o644); err != nil {
+		return err
+	}
+	here := filepath.Dir(languages)
+	if out, err = encodeHan(filepath.Join(here, "han_ja.txt"), filepath.Join(here, "han_zh.txt")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "han.bin"), out, 0o644)
 }
 
 func run(allkeys, general, dir string) error {

@@ -1,10 +1,13 @@
 package main
 
 import (
+	"bytes"
+	"compress/flate"
 	"encoding/binary"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -14,6 +17,10 @@ type language struct {
 	ids    [2]uint16
 	upper  []byte
 	shifts []byte
+	after  [3]uint16 // the range that is sorted behind others, and the weight before it
+	han    uint16    // the weight of the first ideograph, 0: as in the default table
+	within bool      // ideographs within other characters have these weights too
+	lift   bool      // there are secondary weights below the common one
 	chars  []byte
 	count  int
 }
@@ -31,7 +38,7 @@ func encodeTailorings(path string, ranks map[uint32]uint32) ([]byte, error) {
 		}
 		return ranks[w]
 	}
-	for w := uint32(0x116); w <= 0x119; w++ {
+	for w := uint32(0x116); w <= 0x11d; w++ {
 		rank(w)
 	}
 	err := eachLine(path, func(line string) error {
@@ -59,6 +66,9 @@ func encodeTailorings(path string, ranks map[uint32]uint32) ([]byte, error) {
 		out = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(out, l.ids[0]), l.ids[1])
 		out = append(append(out, byte(len(l.upper))), l.upper...)
 		out = append(append(out, byte(len(l.shifts)/6)), l.shifts...)
+		for _, w := range append(l.after[:], l.han, bit(l.within)|bit(l.lift)<<1) {
+			out = binary.LittleEndian.AppendUint16(out, w)
+		}
 		out = append(binary.LittleEndian.AppendUint16(out, uint16(l.count)), l.chars...)
 	}
 	return out, nil
@@ -73,6 +83,24 @@ func (l *language) line(f []string, ranks map[uint32]uint32) error {
 				return err
 			}
 			l.upper = append(l.upper, byte(w))
+		}
+		return nil
+	case "lift":
+		l.lift = true
+		return nil
+	case "after", "han":
+		var w [3]uint16
+		for i, s := range f[1:] {
+			v, err := parseHex(s, 16)
+			if err != nil {
+				return err
+			}
+			w[i] = uint16(v)
+		}
+		if f[0] == "after" {
+			l.after = w
+		} else {
+			l.han, l.within = w[0], w[1] != 0
 		}
 		return nil
 	case "shift":
@@ -106,12 +134,59 @@ func (l *language) line(f []string, ranks map[uint32]uint32) error {
 			}
 		}
 		rank, ok := ranks[w[1]]
+		if l.lift && w[1] != 0 {
+			if rank++; w[1] < 0x20 {
+				rank, ok = 1, true
+			}
+		}
 		if !ok {
 			return fmt.Errorf("secondary weight %04X", w[1])
 		}
 		l.chars = binary.LittleEndian.AppendUint32(l.chars, w[0]<<16|rank<<8|packTertiary(w[2]))
 	}
 	return nil
+}
+
+func bit(set bool) uint16 {
+	if set {
+		return 1
+	}
+	return 0
+}
+
+// encodeHan packs the orders of ideographs: UTF-16 of each, FFFF for none, compressed.
+func encodeHan(paths ...string) ([]byte, error) {
+	var out []byte
+	for _, path := range paths {
+		var order []byte
+		err := eachLine(path, func(line string) error {
+			for _, r := range line {
+				if r == '-' {
+					r = 0xffff
+				}
+				for _, u := range utf16.AppendRune(nil, r) {
+					order = binary.BigEndian.AppendUint16(order, u)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		var packed bytes.Buffer
+		w, err := flate.NewWriter(&packed, flate.BestCompression)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(order); err != nil {
+			return nil, err
+		}
+		if err := w.Close(); err != nil {
+			return nil, err
+		}
+		out = append(binary.LittleEndian.AppendUint32(out, uint32(packed.Len())), packed.Bytes()...)
+	}
+	return out, nil
 }
 
 // packTertiary puts the tertiary weights of collations in which capitals come first into a byte: 1xx stays below 40, 3xx is above 80.

@@ -53,9 +53,12 @@ const (
 const modeClientShift = 24
 
 // WithClient returns the mode for texts that have come in a character set and were made UTF-8: the bytes of a string with an
-// introducer are those that came.
+// introducer are those that came. Texts that came in UTF-8 have no mark.
 func (m Mode) WithClient(cs types.Charset) Mode {
-	return m&(1<<modeClientShift-1) | Mode(cs)<<modeClientShift
+	if m &= 1<<modeClientShift - 1; cs.IsUTF8() {
+		return m
+	}
+	return m | Mode(cs)<<modeClientShift
 }
 
 func (m Mode) client() types.Charset { return types.Charset(m >> modeClientShift) }

@@ -316,16 +316,22 @@ const leaderPatience = 10 * time.Second
 // the nodes are asked in turn. Of a node that is gone it cannot know whether it has done what it was asked for: it asks another one
 // only where that does no harm (repeats).
 func callLeader[Q, R any](a *admin, repeats bool, fn func(triremev1.AdminClient) func(context.Context, Q, ...grpc.CallOption) (R, error), req Q) (R, error) {
-	end, turn, told := time.Now().Add(min(leaderPatience, a.timeout)), 0, ""
+	end, turn, follows := time.Now().Add(min(leaderPatience, a.timeout)), 0, false
 	for {
 		r, err := call(a, fn, req)
 		d := adminDetail(err)
+		gone := d == nil && status.Code(err) == codes.Unavailable && (repeats || strings.Contains(err.Error(), "Error while dialing")) && (follows || len(a.all) > 1)
 		next := d.GetLeaderAddress()
 		switch {
 		case err == nil || time.Now().After(end) || a.ctx.Err() != nil:
 			return r, err
 		case next != "" && next != a.addr:
-		case next != "" || d.GetNumber() == uint32(sqlerr.OptionPreventsStatement), d == nil && repeats && status.Code(err) == codes.Unavailable && len(a.all) > 1:
+			if follows { // they name each other, or it has led
+				time.Sleep(leaderPause)
+			}
+			follows = true
+			fmt.Fprintf(os.Stderr, "asking the leader at %s\n", next)
+		case gone || d.GetNumber() == uint32(sqlerr.OptionPreventsStatement):
 			time.Sleep(leaderPause)
 			if next = a.addr; len(a.all) > 0 {
 				next = a.all[turn%len(a.all)]
@@ -333,10 +339,6 @@ func callLeader[Q, R any](a *admin, repeats bool, fn func(triremev1.AdminClient)
 			turn++
 		default:
 			return r, err
-		}
-		if told != next && next == d.GetLeaderAddress() {
-			told = next
-			fmt.Fprintf(os.Stderr, "asking the leader at %s\n", next)
 		}
 		if err := a.use(next); err != nil {
 			return r, err

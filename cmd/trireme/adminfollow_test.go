@@ -91,7 +91,7 @@ func (e *electing) PromoteMember(context.Context, *triremev1.AdminPromoteMemberR
 }
 
 // TestWaitsForALeader: while a group elects one, and where the first of the nodes that were named is gone, what needs the leader is
-// asked for again; a transfer, which a node that is gone may have made, is not.
+// asked for again.
 func TestWaitsForALeader(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -115,7 +115,7 @@ func TestWaitsForALeader(t *testing.T) {
 		done    bool
 	}{
 		{"transfer", nil, []string{there}, true},
-		{"transfer", nil, []string{gone.Addr().String(), there}, false},
+		{"transfer", nil, []string{gone.Addr().String(), there}, true}, // nobody was reached who could have made it
 		{"members promote", []string{"2"}, []string{there}, true},
 		{"members promote", []string{"2"}, []string{gone.Addr().String(), there}, true},
 	} {
@@ -133,4 +133,53 @@ func TestWaitsForALeader(t *testing.T) {
 		}
 		_ = a.conn.Close()
 	}
+}
+
+// naming is a node that says that another one leads.
+type naming struct {
+	triremev1.UnimplementedAdminServer
+	other string
+	calls atomic.Int32
+}
+
+func (n *naming) Transfer(context.Context, *triremev1.AdminTransferRequest) (*triremev1.AdminTransferResponse, error) {
+	n.calls.Add(1)
+	s, err := status.New(codes.FailedPrecondition, "this node does not lead the group").WithDetails(&triremev1.AdminError{Number: 1290, LeaderAddress: n.other})
+	if err != nil {
+		return nil, err
+	}
+	return nil, s.Err()
+}
+
+// TestNodesNameEachOther: nodes of which each says that the other leads are not asked without a pause.
+func TestNodesNameEachOther(t *testing.T) {
+	var nodes [2]*naming
+	var addrs [2]string
+	for i := range nodes {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes[i], addrs[i] = &naming{}, listener.Addr().String()
+		server := grpc.NewServer()
+		triremev1.RegisterAdminServer(server, nodes[i])
+		go func() { _ = server.Serve(listener) }()
+		defer server.Stop()
+	}
+	nodes[0].other, nodes[1].other = addrs[1], addrs[0]
+	a := &admin{ctx: context.Background(), timeout: time.Second, out: io.Discard, all: addrs[:1],
+		dial: func(addr string) (*grpc.ClientConn, error) {
+			return grpc.NewClient("passthrough:"+addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		}}
+	if err := a.use(addrs[0]); err != nil {
+		t.Fatal(err)
+	}
+	command, _ := findAdmin([]string{"transfer"})
+	if err := command.run(a, nil); err == nil {
+		t.Error("done")
+	}
+	if n := nodes[0].calls.Load() + nodes[1].calls.Load(); n < 2 || n > 2+int32(time.Second/leaderPause)+1 {
+		t.Errorf("%d calls", n)
+	}
+	_ = a.conn.Close()
 }

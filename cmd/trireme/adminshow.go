@@ -244,7 +244,7 @@ func showSettings(w io.Writer, list []*triremev1.AdminSetting) {
 }
 
 func (a *admin) settingsSet(args []string) error {
-	r, err := callLeader(a, true, unary(triremev1.AdminClient.SetSetting), &triremev1.AdminSetSettingRequest{Name: args[0], Value: args[1]})
+	r, err := callLeader(a, false, unary(triremev1.AdminClient.SetSetting), &triremev1.AdminSetSettingRequest{Name: args[0], Value: args[1]})
 	if err != nil {
 		return err
 	}

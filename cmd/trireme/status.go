@@ -114,11 +114,11 @@ func showStatus(r *node.Report) error {
 	_, _ = fmt.Fprintln(w, "MEMBER\tROLE\tSTATE\tMYSQL\tREAD-ONLY\tPEER\tTRANSACTION\tLAG\tENTRIES\tBYTES")
 	good := true
 	writable := false
-	voters, answered, distrust := 0, 0, ""
+	voters, answered := 0, 0
+	var members []group.Member
+	var states []group.Status
 	for _, m := range r.Members {
-		if m.Status.Distrust != "" {
-			distrust = m.Status.Distrust
-		}
+		members, states = append(members, group.Member{ID: m.ID, Learner: m.Learner}), append(states, m.Status)
 		if !m.Learner {
 			voters++
 			if m.Status.Error == "" {
@@ -149,7 +149,7 @@ func showStatus(r *node.Report) error {
 	}
 	if !writable {
 		fmt.Println("\nno member takes writes")
-		if text := node.NoMajority(voters, answered, distrust); text != "" {
+		if text := node.NoMajority(voters, answered, node.Distrust(members, states)); text != "" {
 			fmt.Println(text)
 		}
 	}

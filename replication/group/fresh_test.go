@@ -504,3 +504,40 @@ func TestReplicasThatVoteNow(t *testing.T) {
 		}
 	})
 }
+
+// TestComesBackToAnotherLeader: a member that was away while the lead moved does not take the new leader for one that sends no rounds: its
+// clock, which is wrong, does not count.
+func TestComesBackToAnotherLeader(t *testing.T) {
+	for seed := range uint64(4) {
+		simulate(t, seed, 3, simnettest.Options{}, func(o *group.Options) { o.NoLease = true }, func(r *simRig) {
+			n := r.nodes[2]
+			n.kill()
+			n.wall = -20 * time.Second
+			n.start()
+			l := r.leader(nil)
+			if l == n {
+				return
+			}
+			next := r.nodes[2-l.id]
+			l.write(l.node, "seen")
+			env.Sleep(r.sim, 5*time.Second)
+			r.cut(n, l, next)
+			if err := l.node.Transfer(next.id); err != nil || !r.within(time.Minute, next.node.Writable) {
+				t.Error(err)
+				return
+			}
+			env.Sleep(r.sim, 2*time.Second)
+			for i := range 100 {
+				next.write(next.node, fmt.Sprint("unseen", i))
+			}
+			env.Sleep(r.sim, 4*time.Second)
+			r.net.HealAll()
+			for until := r.sim.Monotonic() + 2*time.Second; r.sim.Monotonic() < until; env.Sleep(r.sim, 200*time.Microsecond) {
+				if got, ok := n.bounded(time.Second, time.Nanosecond); ok && got < r.acked {
+					t.Errorf("seed %d: data of a second have %d of %d, which are seconds old", seed, got, r.acked)
+					return
+				}
+			}
+		})
+	}
+}

@@ -47,7 +47,8 @@ type raftTask struct {
 	lease    lease
 	rounds   heardRounds
 	dates    leadership    // the last that has dated a word
-	wordAt   time.Duration // when a round was heard last, else a leader first, on the lease clock; 0: not yet
+	wordOf   leadership    // that was heard last
+	wordAt   time.Duration // when a round of it was heard last, else it first, on the lease clock
 	reads    reads
 	moves    moves
 	stall    stall

@@ -27,7 +27,8 @@ type stall struct {
 	last  time.Duration // when was looked
 	slow  time.Duration // for how much longer of late the disk was late, and others' were not, than it was not
 	late  time.Duration // what late calls had taken when was looked last
-	ahead time.Duration // when the group was seen last to have agreed on what was not stored here
+	from  time.Duration // up to when calls, and the time between them, are counted
+	ahead time.Duration // for how long it is seen that the group has agreed on what is not stored here
 	handOvers
 }
 
@@ -81,10 +82,12 @@ func (w *writer) stoodStill(took time.Duration) {
 // tick looks whether the disk answers, and hands over if that has to be.
 func (s *stall) tick(t *raftTask, now time.Duration) {
 	s.handOvers.tick(t)
-	if gap := now - s.last; s.last != 0 && gap >= t.n.opt.stallLimit()/2 {
+	gap := now - s.last
+	stoodStill := s.last != 0 && gap >= t.n.opt.stallLimit()/2
+	if stoodStill {
 		t.n.writer.stoodStill(gap)
 	}
-	s.isLate(t, now)
+	s.isLate(t, now, stoodStill)
 	s.last = now
 	took := t.n.stalled()
 	if took == 0 {
@@ -102,17 +105,27 @@ func (s *stall) tick(t *raftTask, now time.Duration) {
 }
 
 // isLate notes how much of the time calls have taken that took long, and that others' disks did not need, and hands over if that prevails.
-// A call counts when it has ended: what is seen of it before says little of how long it takes.
-func (s *stall) isLate(t *raftTask, now time.Duration) {
-	past, late := min(now-s.last, 2*leaderSleeps*t.tick), time.Duration(t.n.writer.late.Load())
-	took := late - s.late
-	if s.late = late; t.role.leads && t.outrun() {
-		s.ahead = now
+// A call counts when it has ended: what is seen of it before says little of how long it takes. Of one that the group has agreed on without this
+// member for less than a third of its time the others' disks are hardly faster.
+func (s *stall) isLate(t *raftTask, now time.Duration, stoodStill bool) {
+	late, since, ahead := time.Duration(t.n.writer.late.Load()), time.Duration(t.n.writer.since.Load()), s.ahead
+	took, until := late-s.late, now
+	s.late = late
+	if since != 0 {
+		until = since // the call that is under way counts once it has ended
 	}
-	if !t.role.leads || now-s.ahead > took+2*t.tick { // the group did not agree on it before this member had it
+	if s.ahead = 0; t.role.leads && t.outrun() {
+		s.ahead = ahead + now - s.last
+	}
+	if stoodStill || s.last == 0 {
+		s.from, s.ahead = now, 0
+		return
+	}
+	if !t.role.leads || max(ahead, s.ahead) < took/3 {
 		took = 0
 	}
-	s.slow = max(0, s.slow-past+2*took)
+	s.slow = max(0, s.slow-max(0, until-s.from-took)) + took
+	s.from = max(s.from, until)
 	if s.slow < slowFor {
 		return
 	}

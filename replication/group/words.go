@@ -97,6 +97,11 @@ func (h *heardRounds) add(of leadership, round uint64, at time.Duration) {
 	if h.of != of {
 		*h = heardRounds{of: of}
 	}
+	for i := range h.ring {
+		if h.ring[i].round == round { // it is sent again until it is confirmed: the first time counts, which was answered first
+			return
+		}
+	}
 	h.ring[h.next].round, h.ring[h.next].at = round, at
 	h.next = (h.next + 1) % len(h.ring)
 }
@@ -120,7 +125,7 @@ func (t *raftTask) hearWord(m *raftpb.Message) {
 		return
 	}
 	b := m.GetContext()
-	t.wordAt = now
+	t.wordAt, t.wordOf = now, of
 	t.rounds.add(of, binary.LittleEndian.Uint64(b), now)
 	if len(b) >= datedSize {
 		t.dates = of
@@ -141,8 +146,8 @@ func (t *raftTask) hearNothing(m *raftpb.Message, of leadership, now time.Durati
 	if m.GetType() != raftpb.MsgHeartbeat || t.dates == of {
 		return
 	}
-	if t.wordAt == 0 {
-		t.wordAt = max(now, 1)
+	if t.wordOf != of { // what others have said before, or for how long nobody has, says nothing of this one
+		t.wordAt, t.wordOf = now, of
 	}
 	if now-t.wordAt > 3*compareEvery {
 		t.n.undated.Store(true)

@@ -58,17 +58,37 @@ func TestHeardRounds(t *testing.T) {
 		h.add(of, 65500+i, time.Duration(i))
 	}
 	for round, want := range map[uint64]bool{65500: false, 65535: false, 65536: true, 65599: true, 65600: false} {
-		if _, ok := h.at(uint16(round)); ok != want {
+		if _, ok := h.at(roundTag(round)); ok != want {
 			t.Errorf("round %d is known: %t", round, ok)
 		}
 	}
 	if h.add(leadership{3, 4}, 7, 7); h.of != (leadership{3, 4}) {
 		t.Errorf("of %v", h.of)
 	}
-	if _, ok := h.at(uint16(65599 & 0xffff)); ok {
+	if _, ok := h.at(roundTag(65599)); ok {
 		t.Error("a round of another leader")
 	}
 	if _, ok := h.at(0); ok {
 		t.Error("none has the number 0")
+	}
+}
+
+// A round counts from when it was heard first, and is not taken for one of the other kind.
+func TestRoundsOfTwoKinds(t *testing.T) {
+	var h heardRounds
+	of := leadership{1, 1}
+	for i := range uint64(63) {
+		h.add(of, i+1, time.Duration(i))
+	}
+	h.add(of, 64, time.Second)
+	h.add(of, 64, 2*time.Second)
+	h.add(of, ownRound|64, 3*time.Second)
+	for round, want := range map[uint64]time.Duration{64: time.Second, ownRound | 64: 3 * time.Second} {
+		if at, ok := h.at(roundTag(round)); !ok || at != want {
+			t.Errorf("round %x was heard after %v, not %v", round, at, want)
+		}
+	}
+	if _, ok := h.at(roundTag(ownRound | 63)); ok {
+		t.Error("a round that was not heard is known")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -255,7 +256,7 @@ func explainTLS(err error, who string) error {
 		return &CertificateError{fmt.Sprintf("the certificate of %s is expired or not yet valid", who), err}
 	case errors.As(err, &host):
 		return &CertificateError{fmt.Sprintf("the certificate of %s is for another name", who), err}
-	case errors.As(err, &alert) && alert.Op == "remote error":
+	case errors.As(err, &alert) && alert.Op == "remote error" && strings.Contains(err.Error(), "certificate"):
 		return &CertificateError{fmt.Sprintf("%s does not accept our certificate", who), err}
 	}
 	return fmt.Errorf("TLS with %s: %w", who, err)

@@ -95,7 +95,7 @@ func (n *Node) lookElsewhere() {
 	}
 	r.minority.voters, r.minority.answered = countVoters(members, states)
 	r.minority.silent = silentVoters(members, states)
-	r.minority.distrust = Distrust(states)
+	r.minority.distrust = Distrust(members, states)
 	now := time.Now()
 	if text := r.minority.text(); text != "" && now.Sub(r.leaderless) > minorityAfter && now.Sub(r.minority.told) > minorityAgain {
 		r.minority.told = now
@@ -157,14 +157,20 @@ func (r *readiness) silent() []string {
 	return slices.Clone(r.minority.silent)
 }
 
-// Distrust says which certificate keeps a member away; empty: none is known to.
-func Distrust(states []group.Status) string {
+// Distrust says which certificate keeps a voter away, if there is a majority with those that only certificates keep away; else it is empty.
+func Distrust(members []group.Member, states []group.Status) (why string) {
+	voters, there := countVoters(members, states)
 	for i := range states {
-		if s := &states[i]; s.Distrust != "" {
-			return s.Distrust
+		s := &states[i]
+		if s.Distrust != "" && slices.ContainsFunc(members, func(m group.Member) bool { return m.ID == s.ID && !m.Learner }) {
+			why = s.Distrust
+			there++
 		}
 	}
-	return ""
+	if there <= voters/2 {
+		return ""
+	}
+	return why
 }
 
 // NoMajority is what is said where so few voters answer that nothing can be agreed on; empty: enough do. distrust: see Distrust.

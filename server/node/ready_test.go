@@ -165,9 +165,11 @@ func TestNoMajority(t *testing.T) {
 		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no"}, {ID: 4}}, "no majority: 1 of 3 voters answer. If the disks of the others are lost"},
 		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no", Distrust: "the certificate of c is expired"}, {ID: 4}},
 			"no majority: 1 of 3 voters answer, and certificates between members are not accepted: the certificate of c is expired. Nothing is lost"},
+		{[]group.Status{{ID: 1}, {ID: 2, Error: "no"}, {ID: 3, Error: "no"}, {ID: 4, Error: "no", Distrust: "the certificate of a replica is expired"}},
+			"no majority: 1 of 3 voters answer. If the disks of the others are lost"},
 	} {
 		voters, answered := countVoters(members, c.states)
-		got := NoMajority(voters, answered, Distrust(c.states))
+		got := NoMajority(voters, answered, Distrust(members, c.states))
 		if !strings.HasPrefix(got, c.want) || got != "" && !strings.Contains(got, "docs/operations-group.md, When the majority is lost") || (got == "") != (c.want == "") {
 			t.Errorf("%+v: %q", c.states, got)
 		}

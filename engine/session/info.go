@@ -127,6 +127,14 @@ func (s *Session) bindOptions(params []*types.Type) expr.Options {
 
 func (c *sessionScope) SystemVariable(v *ast.Variable) (expr.Node, error) { return c.s.bindVariable(v) }
 
+// Default is DEFAULT(column) where there is no table. Error: 1054.
+func (c *sessionScope) Default(d *ast.Default) (expr.Node, error) {
+	if d.Column == nil {
+		return c.NoScope.Default(d)
+	}
+	return c.Column(d.Column)
+}
+
 func (c *sessionScope) UserVariable(name string) *types.Type { return c.s.user[foldName(name)].typ }
 
 // sessionVariables is the same for planning.

@@ -100,6 +100,9 @@ func (s *Session) compileInsert(c *compiled, env *plan.Env, l *schemaCatalog, st
 	}
 	if query != nil {
 		query, referred := p.withReferred(query, st)
+		if st.Query == nil {
+			env.Default = scope.Default
+		}
 		if c.query, err = plan.Select(env, query); err != nil {
 			return err
 		}
@@ -262,6 +265,12 @@ func (p *insertPlan) bindValue(scope *insertScope, e ast.Expr, pos int, v *inser
 		return nil
 	}
 	if p.info.columns[pos].generated != nil {
+		if d, ok := e.(*ast.Default); ok {
+			_, err := scope.Default(d) // which column's it is matters first
+			if err != nil {
+				return err
+			}
+		}
 		// MariaDB's dumps have values of generated columns, and a mode that is not
 		// strict: they are computed anew.
 		if !p.strict {
@@ -350,7 +359,12 @@ func (p *insertPlan) unambiguous(env *plan.Env, q ast.Query, st *ast.Insert) err
 	for _, a := range st.OnDuplicate {
 		inspect(a.Value, func(node ast.Node) bool {
 			switch x := node.(type) {
-			case ast.Query, *ast.ValuesFunc, *ast.Default:
+			case ast.Query, *ast.ValuesFunc:
+				return false
+			case *ast.Default:
+				if x.Column != nil && x.Column.Schema == "" && p.own(x.Column, st) {
+					refs = append(refs, x.Column)
+				}
 				return false
 			case *ast.ColumnRef:
 				if x.Schema == "" && p.own(x, st) {
@@ -438,7 +452,7 @@ func valuesQuery(rows [][]ast.Expr) (ast.Query, error) {
 	for _, row := range rows {
 		sel := &ast.Select{}
 		for _, e := range row {
-			if _, ok := e.(*ast.Default); ok {
+			if d, ok := e.(*ast.Default); ok && d.Column == nil {
 				return nil, notSupported("DEFAULT beside a subquery in VALUES")
 			}
 			sel.Items = append(sel.Items, ast.SelectItem{Expr: e, Text: "x"})
@@ -537,23 +551,29 @@ func (c *insertScope) Default(d *ast.Default) (expr.Node, error) {
 	if d.Column == nil {
 		return nil, sqlerr.Newf(sqlerr.ParseError, "DEFAULT cannot stand in an expression")
 	}
-	pos := c.p.find("", d.Column.Name)
-	if pos < 0 {
-		return nil, unknownColumn(d.Column, "field list")
+	ref := d.Column
+	if c.updating && c.alias != "" && (ref.Table == c.alias || ref.Table == "" && slices.Contains(c.aliases, ref.Name)) {
+		return nil, sqlerr.New(sqlerr.NoDefaultForField, ref.Name) // the new row is no table
 	}
-	return columnExprDefault(c.p.info, pos)
-}
-
-// columnExprDefault is DEFAULT(column). Error: 1364.
-func columnExprDefault(i *tableInfo, pos int) (expr.Node, error) {
-	col := &i.columns[pos]
-	if col.expr != nil {
-		return col.expr, nil
+	if pos := c.p.find(ref.Table, ref.Name); pos >= 0 {
+		if !slices.Contains(c.p.reads, ref.Name) {
+			c.p.reads = append(c.p.reads, ref.Name)
+		}
+		return plan.ColumnDefault(c.p.info.columns[pos].Column, ref.Name)
 	}
-	if !col.HasDefault && col.Type.NotNull {
-		return nil, sqlerr.New(sqlerr.NoDefaultForField, col.Name)
+	if c.updating && c.query != nil {
+		for _, t := range c.query.Tables {
+			if ref.Table != "" && ref.Table != t.Alias {
+				continue
+			}
+			for i := range t.Def.Columns {
+				if col := &t.Def.Columns[i]; dict.Fold(col.Name) == dict.Fold(ref.Name) && col.DroppedIn == 0 && !col.Hidden {
+					return plan.ColumnDefault(col, ref.Name)
+				}
+			}
+		}
 	}
-	return expr.NewConst(col.value, col.Type), nil
+	return nil, unknownColumn(ref, "field list")
 }
 
 func (c *insertScope) SystemVariable(v *ast.Variable) (expr.Node, error) {

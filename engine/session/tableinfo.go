@@ -142,7 +142,7 @@ func (c *columnInfo) bind(scope *columnScope) (err error) {
 	case catalog.DefaultExpr:
 		c.expr, err = bindText(scope, catalog.DefaultText(c.Column))
 	case catalog.DefaultLiteral:
-		c.value, err = constantText(catalog.DefaultText(c.Column), &c.Type)
+		c.value, err = plan.LiteralDefault(catalog.DefaultText(c.Column), &c.Type)
 	}
 	return err
 }
@@ -153,23 +153,6 @@ func bindText(scope expr.Scope, text string) (expr.Node, error) {
 		return nil, err
 	}
 	return expr.Bind(scope, e)
-}
-
-// constantText is the value of a literal default, as the column stores it. Its memory is
-// its own.
-func constantText(text string, t *types.Type) (types.Value, error) {
-	n, err := bindText(&columnScope{}, text)
-	if err != nil {
-		return types.Null, err
-	}
-	var x expr.Context
-	v, err := n.Value(&x, nil, 0)
-	if err != nil || v.IsNull() {
-		return types.Null, err
-	}
-	store := types.Context{Warn: func(*sqlerr.Error) {}, Mode: types.ModeAllowInvalidDates}
-	v, err = store.Store(v, n.Type(), t)
-	return v.Clone(), err
 }
 
 // columnScope gives the columns of a table by position.

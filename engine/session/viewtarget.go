@@ -190,6 +190,21 @@ func (c *viewScope) Column(ref *ast.ColumnRef) (expr.Node, error) {
 	return expr.Bind(below, v.below.items[at])
 }
 
+func (c *viewScope) Default(d *ast.Default) (expr.Node, error) {
+	if d.Column == nil {
+		return nil, notSupported("DEFAULT in this place")
+	}
+	n, err := c.Column(d.Column)
+	if err != nil {
+		return nil, err
+	}
+	col, ok := n.(*expr.Column)
+	if !ok {
+		return nil, sqlerr.New(sqlerr.NoDefaultForField, d.Column.Name)
+	}
+	return plan.ColumnDefault(&c.v.keys.Columns[col.Position()], d.Column.Name)
+}
+
 // checks binds what WITH CHECK OPTION demands of rows of the table: the condition of a view that has it, of views below one that has
 // it with CASCADED. Error: 1235, a condition asks other rows.
 func (v *changedView) checks(env *plan.Env) (list []tableCheck, err error) {

@@ -110,6 +110,7 @@ const (
 	DefaultValGeneratedRefAutoInc                       Code = 3768
 	DefaultValGeneratedFunctionIsNotAllowed             Code = 3769
 	DefaultValGeneratedVariables                        Code = 3772
+	DefaultAsValGenerated                               Code = 3773
 	UnsupportedActionOnDefaultValGenerated              Code = 3774
 	FKIncompatibleColumns                               Code = 3780
 	ColumnCheckConstraintReferencesOtherColumn          Code = 3813
@@ -354,6 +355,8 @@ var rows3000 = []row{
 		"Default value expression of column '%s' contains a disallowed function."},
 	{DefaultValGeneratedVariables, "ER_DEFAULT_VAL_GENERATED_VARIABLES", "HY000",
 		"Default value expression of column '%s' cannot refer user or system variables."},
+	{DefaultAsValGenerated, "ER_DEFAULT_AS_VAL_GENERATED", "HY000",
+		"DEFAULT function cannot be used with default value expressions"},
 	{UnsupportedActionOnDefaultValGenerated, "ER_UNSUPPORTED_ACTION_ON_DEFAULT_VAL_GENERATED", "HY000",
 		"'%s' is not supported for default value expressions."},
 	{FKIncompatibleColumns, "ER_FK_INCOMPATIBLE_COLUMNS", "HY000",

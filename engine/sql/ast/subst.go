@@ -38,7 +38,8 @@ func (r *reader) markDefaults() (text, bool) {
 	if t.subst != nil {
 		*subst = *t.subst
 	}
-	for !r.atEnd() {
+	// Behind SELECT there are no more columns: DEFAULT(..) is a function there.
+	for !r.atEnd() && !r.is("SELECT") {
 		switch {
 		case r.isOp("("):
 			depth++

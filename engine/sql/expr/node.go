@@ -99,6 +99,11 @@ func NewConst(v types.Value, t types.Type) *Const {
 	return c
 }
 
+// NewDefault returns the default of a column of type t: it has the column's type, and insists on its collation as the column does.
+func NewDefault(v types.Value, t *types.Type) *Const {
+	return &Const{v: v, t: *t, co: columnCoercibility(t)}
+}
+
 // NewBool returns TRUE or FALSE.
 func NewBool(v bool) *Const {
 	c := NewConst(boolValue(v), boolType)

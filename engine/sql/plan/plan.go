@@ -73,7 +73,10 @@ type Env struct {
 	Options expr.Options
 	// Variables resolves @@name and @name; nil: there are none.
 	Variables Variables
-	Mode      Mode
+	// Default is what DEFAULT(column) means where no table of the statement has the column, as in the queries that INSERT .. VALUES
+	// contains; nil: nothing.
+	Default func(d *ast.Default) (expr.Node, error)
+	Mode    Mode
 	// Switches are the session's optimizer_switch; see [DefaultSwitches].
 	Switches Switches
 	// Context evaluates constants for estimates, and tells when the statement is to end; nil: neither.

@@ -38,7 +38,9 @@ type planner struct {
 	refs map[*ast.ColumnRef]colID
 	// subs are the queries within expressions, by the node that has them.
 	subs map[ast.Expr]*subquery
-	rels []*relation
+	// defaults are the DEFAULT(column) of the resolved expressions.
+	defaults map[*ast.Default]columnDefault
+	rels     []*relation
 
 	tables    []*Table
 	uses      []*Use

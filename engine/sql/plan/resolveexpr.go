@@ -34,6 +34,11 @@ func (p *planner) resolve(s *scope, e ast.Expr) (ast.Expr, error) {
 			return r, nil
 		case *ast.Aggregate:
 			return p.resolveAggregate(s, e)
+		case *ast.Default:
+			if _, ok := p.defaults[e]; ok {
+				return e, nil
+			}
+			return p.resolveDefault(s, e)
 		case *ast.Func:
 			if isGrouping(e) {
 				return p.resolveLevel(s, e)

@@ -134,6 +134,9 @@ func (p *planner) sameRare(a, b ast.Expr) bool {
 	case *ast.Collate:
 		b, ok := b.(*ast.Collate)
 		return ok && strings.EqualFold(a.Collation, b.Collation)
+	case *ast.Default:
+		b, ok := b.(*ast.Default)
+		return ok && p.defaults[a].same(p.defaults[b])
 	case *ast.Variable:
 		b, ok := b.(*ast.Variable)
 		return ok && *a == *b

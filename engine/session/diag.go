@@ -6,6 +6,8 @@ import "github.com/triremedb/trireme/engine/sqlerr"
 type Condition struct {
 	Level string // Error, Warning or Note
 	Error *sqlerr.Error
+	// items are what SIGNAL has set of it, by name; nil for one that no SIGNAL has raised.
+	items map[string]string
 }
 
 // diagnostics are the conditions of the last statement that was not about them.
@@ -21,12 +23,14 @@ type diagnostics struct {
 	told map[string]bool
 	// Of the statement before, for @@warning_count and @@error_count.
 	lastTotal, lastFailures int
+	// raising are the items of the condition that SIGNAL is about to raise.
+	raising map[string]string
 }
 
 // reset forgets all, at the beginning of a statement.
 func (d *diagnostics) reset() {
 	d.lastTotal, d.lastFailures = d.total, d.failures
-	d.once, d.told = false, nil
+	d.once, d.told, d.raising = false, nil, nil
 	if d.total != 0 {
 		clear(d.list)
 		d.list, d.total, d.failures = d.list[:0], 0, 0
@@ -36,8 +40,9 @@ func (d *diagnostics) reset() {
 func (d *diagnostics) add(level string, e *sqlerr.Error) {
 	d.total++
 	if len(d.list) < d.limit {
-		d.list = append(d.list, Condition{level, e})
+		d.list = append(d.list, Condition{Level: level, Error: e, items: d.raising})
 	}
+	d.raising = nil
 }
 
 // warn adds a warning.

@@ -189,7 +189,8 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 		return nil, sqlerr.New(sqlerr.PSManyParam)
 	}
 	switch p.st.(type) {
-	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables:
+	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables,
+		*ast.GetDiagnostics, *ast.Signal:
 		return nil, sqlerr.New(sqlerr.UnsupportedPS)
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
 		if p.text == nil && len(sql) <= maxSharedText {

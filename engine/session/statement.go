@@ -37,7 +37,7 @@ func (s *Session) ended(err error) error {
 // failed gives an error its number and puts it into the diagnostics.
 func (s *Session) failed(err error) error {
 	err = s.clientError(err)
-	if e, ok := err.(*sqlerr.Error); ok {
+	if e, ok := err.(*sqlerr.Error); ok && e.Number != sqlerr.GetStackedDAWithoutActiveHandler {
 		s.diag.fail(e)
 	}
 	s.rowCount = -1
@@ -179,7 +179,9 @@ func (s *Session) runStatement(ctx context.Context, st ast.Statement, w ResultWr
 
 // done ends a statement well.
 func (s *Session) done(out Outcome, more bool) error {
-	s.rowCount = int64(out.AffectedRows)
+	if !s.work.keepsCount {
+		s.rowCount = int64(out.AffectedRows)
+	}
 	if s.out.sent {
 		s.rowCount = -1
 	}
@@ -200,8 +202,15 @@ func (s *Session) done(out Outcome, more bool) error {
 // keepsDiagnostics reports whether a statement is about the conditions of the one
 // before.
 func keepsDiagnostics(st ast.Statement) bool {
-	show, ok := st.(*ast.Show)
-	return ok && (show.Kind == ast.ShowWarnings || show.Kind == ast.ShowErrors)
+	switch st := st.(type) {
+	case *ast.Show:
+		return st.Kind == ast.ShowWarnings || st.Kind == ast.ShowErrors
+	case *ast.GetDiagnostics:
+		return true
+	case *ast.Signal:
+		return st.Resignal
+	}
+	return false
 }
 
 // dispatch runs a statement.
@@ -243,6 +252,10 @@ func (s *Session) dispatch(ctx context.Context, st ast.Statement) (Outcome, erro
 		return s.runExecute(ctx, st)
 	case *ast.Deallocate:
 		return out, s.runDeallocate(st)
+	case *ast.GetDiagnostics:
+		return s.runGetDiagnostics(st)
+	case *ast.Signal:
+		return out, s.runSignal(st)
 	}
 	return s.dispatchRare(ctx, st)
 }

@@ -47,6 +47,8 @@ type scratch struct {
 	// ofConditions says that the statement shows the conditions of the one before: its
 	// end tells of none, or clients that ask after each warning would never stop.
 	ofConditions bool
+	// keepsCount says that ROW_COUNT() stays as it is.
+	keepsCount bool
 	// described is the temporary table that SHOW COLUMNS or SHOW INDEX is about, which information_schema then has alone; nil: none.
 	described *table.Table
 	// reads says that the statement that uses tables is a query.
@@ -73,7 +75,7 @@ const (
 
 // begin prepares for a statement.
 func (w *scratch) begin() {
-	w.setInsertID, w.ofConditions, w.reads, w.asked, w.unread, w.params = false, false, false, false, nil, nil
+	w.setInsertID, w.ofConditions, w.keepsCount, w.reads, w.asked, w.unread, w.params = false, false, false, false, false, nil, nil
 	w.open, w.rewritten, w.hinted, w.described = w.open[:0], w.rewritten[:0], 0, nil
 }
 

@@ -55,6 +55,8 @@ const (
 	WarnAllowedPacketOverflowed       Code = 1301
 	SPDoesNotExist                    Code = 1305
 	QueryInterrupted                  Code = 1317
+	SPCondMismatch                    Code = 1319
+	SPUndeclaredVar                   Code = 1327
 	SPFetchNoData                     Code = 1329
 	ViewNoExplain                     Code = 1345
 	WrongObject                       Code = 1347
@@ -79,6 +81,7 @@ const (
 	ViewDeleteMergeView               Code = 1395
 	CannotUser                        Code = 1396
 	DataTooLong                       Code = 1406
+	SPBadSQLState                     Code = 1407
 	CantCreateUserWithGrant           Code = 1410
 	WrongValueForType                 Code = 1411
 	TableDefChanged                   Code = 1412
@@ -110,12 +113,20 @@ const (
 	TooLongTableComment               Code = 1628
 	TooLongFieldComment               Code = 1629
 	FuncInexistentNameCollision       Code = 1630
+	DupSignalSet                      Code = 1641
+	SignalWarn                        Code = 1642
+	SignalNotFound                    Code = 1643
+	SignalException                   Code = 1644
+	ResignalWithoutActiveHandler      Code = 1645
+	WarnCondItemTruncated             Code = 1647
+	CondItemTooLong                   Code = 1648
 	UnknownLocale                     Code = 1649
 	WarnDeprecatedSyntaxNoReplacement Code = 1681
 	TooLongIndexComment               Code = 1688
 	DataOutOfRange                    Code = 1690
 	TruncateIllegalFK                 Code = 1701
 	MultiUpdateKeyConflict            Code = 1706
+	DAInvalidConditionNumber          Code = 1758
 	MalformedGTIDSetSpecification     Code = 1772
 	UnknownExplainFormat              Code = 1791
 	CantExecuteInReadOnlyTransaction  Code = 1792
@@ -234,13 +245,13 @@ var rows1200 = []row{
 	{1315, "ER_UPDATE_LOG_DEPRECATED_IGNORED", "42000", ""},
 	{QueryInterrupted, "ER_QUERY_INTERRUPTED", "70100", "Query execution was interrupted"},
 	{1318, "ER_SP_WRONG_NO_OF_ARGS", "42000", ""},
-	{1319, "ER_SP_COND_MISMATCH", "42000", ""},
+	{SPCondMismatch, "ER_SP_COND_MISMATCH", "42000", "Undefined CONDITION: %s"},
 	{1322, "ER_SP_BAD_CURSOR_QUERY", "42000", ""},
 	{1323, "ER_SP_BAD_CURSOR_SELECT", "42000", ""},
 	{1324, "ER_SP_CURSOR_MISMATCH", "42000", ""},
 	{1325, "ER_SP_CURSOR_ALREADY_OPEN", "24000", ""},
 	{1326, "ER_SP_CURSOR_NOT_OPEN", "24000", ""},
-	{1327, "ER_SP_UNDECLARED_VAR", "42000", ""},
+	{SPUndeclaredVar, "ER_SP_UNDECLARED_VAR", "42000", "Undeclared variable: %s"},
 	{SPFetchNoData, "ER_SP_FETCH_NO_DATA", "02000", "No data - zero rows fetched, selected, or processed"},
 	{1330, "ER_SP_DUP_PARAM", "42000", ""},
 	{1331, "ER_SP_DUP_VAR", "42000", ""},
@@ -289,7 +300,7 @@ var rows1200 = []row{
 	{1402, "ER_XA_RBROLLBACK", "XA100", ""},
 	{1403, "ER_NONEXISTING_PROC_GRANT", "42000", ""},
 	{DataTooLong, "ER_DATA_TOO_LONG", "22001", "Data too long for column '%s' at row %d"},
-	{1407, "ER_SP_BAD_SQLSTATE", "42000", ""},
+	{SPBadSQLState, "ER_SP_BAD_SQLSTATE", "42000", "Bad SQLSTATE: '%s'"},
 	{CantCreateUserWithGrant, "ER_CANT_CREATE_USER_WITH_GRANT", "42000",
 		"You are not allowed to create a user with GRANT"},
 	{WrongValueForType, "ER_WRONG_VALUE_FOR_TYPE", "HY000", "Incorrect %s value: '%s' for function %s"},
@@ -349,7 +360,13 @@ var rows1200 = []row{
 	{FuncInexistentNameCollision, "ER_FUNC_INEXISTENT_NAME_COLLISION", "42000",
 		"FUNCTION %s does not exist. Check the 'Function Name Parsing and Resolution' section in the Reference " +
 			"Manual"},
-	{1641, "ER_DUP_SIGNAL_SET", "42000", ""},
+	{DupSignalSet, "ER_DUP_SIGNAL_SET", "42000", "Duplicate condition information item '%s'"},
+	{SignalWarn, "ER_SIGNAL_WARN", "01000", "Unhandled user-defined warning condition"},
+	{SignalNotFound, "ER_SIGNAL_NOT_FOUND", "02000", "Unhandled user-defined not found condition"},
+	{SignalException, "ER_SIGNAL_EXCEPTION", "HY000", "Unhandled user-defined exception condition"},
+	{ResignalWithoutActiveHandler, "ER_RESIGNAL_WITHOUT_ACTIVE_HANDLER", "0K000", "RESIGNAL when handler not active"},
+	{WarnCondItemTruncated, "WARN_COND_ITEM_TRUNCATED", "HY000", "Data truncated for condition item '%s'"},
+	{CondItemTooLong, "ER_COND_ITEM_TOO_LONG", "HY000", "Data too long for condition item '%s'"},
 	{UnknownLocale, "ER_UNKNOWN_LOCALE", "HY000", "Unknown locale: '%s'"},
 	{WarnDeprecatedSyntaxNoReplacement, "ER_WARN_DEPRECATED_SYNTAX_NO_REPLACEMENT", "HY000",
 		"'%s' is deprecated and will be removed in a future release."},
@@ -360,6 +377,7 @@ var rows1200 = []row{
 		"Cannot truncate a table referenced in a foreign key constraint (%s)"},
 	{MultiUpdateKeyConflict, "ER_MULTI_UPDATE_KEY_CONFLICT", "HY000",
 		"Primary key/partition key update is not allowed since the table is updated both as '%s' and '%s'."},
+	{DAInvalidConditionNumber, "ER_DA_INVALID_CONDITION_NUMBER", "35000", "Invalid condition number"},
 	{1761, "ER_FOREIGN_DUPLICATE_KEY_WITH_CHILD_INFO", "23000", ""},
 	{1762, "ER_FOREIGN_DUPLICATE_KEY_WITHOUT_CHILD_INFO", "23000", ""},
 	{MalformedGTIDSetSpecification, "ER_MALFORMED_GTID_SET_SPECIFICATION", "HY000",

@@ -1,6 +1,7 @@
 package sqlerr
 
 const (
+	GetStackedDAWithoutActiveHandler                    Code = 3004
 	WarnLegacySyntaxConverted                           Code = 3005
 	FKDepthExceeded                                     Code = 3008
 	InvalidFieldSize                                    Code = 3013
@@ -153,6 +154,8 @@ const (
 )
 
 var rows3000 = []row{
+	{GetStackedDAWithoutActiveHandler, "ER_GET_STACKED_DA_WITHOUT_ACTIVE_HANDLER", "0Z002",
+		"GET STACKED DIAGNOSTICS when handler not active"},
 	{WarnLegacySyntaxConverted, "ER_WARN_LEGACY_SYNTAX_CONVERTED", "HY000",
 		"%s is no longer supported. The statement was converted to %s."},
 	{FKDepthExceeded, "ER_FK_DEPTH_EXCEEDED", "HY000", "Foreign key cascade delete/update exceeds max depth of %d."},

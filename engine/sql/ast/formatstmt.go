@@ -27,6 +27,10 @@ func (f *formatter) statement(s Statement) {
 		f.args(s.Args)
 	case *LoadData:
 		f.loadData(s)
+	case *GetDiagnostics:
+		f.getDiagnostics(s)
+	case *Signal:
+		f.signal(s)
 	default:
 		if !f.transaction(s) && !f.ddl(s) && !f.account(s) {
 			f.utility(s)

@@ -55,6 +55,9 @@ func init() {
 		"PURGE":      (*reader).purge,
 		"SHUTDOWN":   func(r *reader) Statement { return &Shutdown{} },
 		"RESTART":    func(r *reader) Statement { return &Shutdown{Restart: true} },
+		"GET":        (*reader).getDiagnostics,
+		"SIGNAL":     func(r *reader) Statement { return r.signal(false) },
+		"RESIGNAL":   func(r *reader) Statement { return r.signal(true) },
 		"HELP":       func(r *reader) Statement { return &Help{Topic: r.nameOrString()} },
 		"SHOW":       (*reader).show,
 		"EXPLAIN":    (*reader).explain,
@@ -72,7 +75,7 @@ func init() {
 		"INSERT":     func(r *reader) Statement { return r.insert(false) },
 		"REPLACE":    func(r *reader) Statement { return r.insert(true) },
 	}
-	for _, w := range []string{"XA", "HANDLER", "SIGNAL", "RESIGNAL", "GET", "CHANGE", "STOP",
+	for _, w := range []string{"XA", "HANDLER", "CHANGE", "STOP",
 		"CLONE", "IMPORT", "CACHE", "BINLOG"} {
 		ahead[w] = func(r *reader) Statement { r.failWith(unsupported(w)); return nil }
 	}

@@ -190,7 +190,7 @@ func (s *Session) prepare(ctx context.Context, sql string) (p *Prepared, err err
 	}
 	switch p.st.(type) {
 	case *ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.LoadData, *ast.LockTables, *ast.UnlockTables,
-		*ast.GetDiagnostics, *ast.Signal:
+		*ast.GetDiagnostics, *ast.Signal, *ast.Handler:
 		return nil, sqlerr.New(sqlerr.UnsupportedPS)
 	case *ast.Select, *ast.SetOp, *ast.Values, *ast.Insert, *ast.Update, *ast.Delete:
 		if p.text == nil && len(sql) <= maxSharedText {

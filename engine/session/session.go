@@ -88,6 +88,7 @@ type Session struct {
 
 	lastInsertID uint64
 	rowCount     int64
+	handlers     map[string]*handler // tables that HANDLER has open, by folded alias
 	foundRows    uint64
 	share        temptable.Share // of the node's memory for statements
 	disk         temptable.DiskShare
@@ -187,6 +188,7 @@ func (s *Session) forget() {
 	}
 	s.user = nil
 	s.forgetPrepared()
+	s.handlers = nil
 	s.lastInsertID, s.foundRows, s.rowCount = 0, 0, 0
 	s.token.set, s.readAs.set = false, false
 	s.changes = s.changes[:0]

@@ -29,6 +29,8 @@ func (f *formatter) statement(s Statement) {
 		f.loadData(s)
 	case *GetDiagnostics:
 		f.getDiagnostics(s)
+	case *Handler:
+		f.handler(s)
 	case *Signal:
 		f.signal(s)
 	default:

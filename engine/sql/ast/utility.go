@@ -55,6 +55,7 @@ func init() {
 		"PURGE":      (*reader).purge,
 		"SHUTDOWN":   func(r *reader) Statement { return &Shutdown{} },
 		"RESTART":    func(r *reader) Statement { return &Shutdown{Restart: true} },
+		"HANDLER":    (*reader).handler,
 		"GET":        (*reader).getDiagnostics,
 		"SIGNAL":     func(r *reader) Statement { return r.signal(false) },
 		"RESIGNAL":   func(r *reader) Statement { return r.signal(true) },
@@ -75,7 +76,7 @@ func init() {
 		"INSERT":     func(r *reader) Statement { return r.insert(false) },
 		"REPLACE":    func(r *reader) Statement { return r.insert(true) },
 	}
-	for _, w := range []string{"XA", "HANDLER", "CHANGE", "STOP",
+	for _, w := range []string{"XA", "CHANGE", "STOP",
 		"CLONE", "IMPORT", "CACHE", "BINLOG"} {
 		ahead[w] = func(r *reader) Statement { r.failWith(unsupported(w)); return nil }
 	}

@@ -103,6 +103,9 @@ func (i *sessionInfo) WaitForGTIDs(set string, timeout time.Duration) (int64, er
 	}
 }
 
+// LoadFile is LOAD_FILE().
+func (i *sessionInfo) LoadFile(name string) ([]byte, error) { return (*Session)(i).readFile(name) }
+
 // foldName gives names of user variables that are equal the same form.
 func foldName(name string) string { return dict.Fold(name) }
 

@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
@@ -25,15 +27,18 @@ type loader struct {
 	deleted   int64
 }
 
-// runLoadData is LOAD DATA LOCAL INFILE. The file is the client's; the server's own are
-// nobody's business.
+// runLoadData is LOAD DATA INFILE. With LOCAL the file is the client's, else one of this node's.
 func (s *Session) runLoadData(ctx context.Context, st *ast.LoadData) (Outcome, error) {
 	var out Outcome
 	files, ok := s.out.w.(LocalFiles)
+	if !st.Local {
+		if err := s.mayUseFiles(); err != nil {
+			return out, err
+		}
+		files, ok = nodeFiles{s}, true
+	}
 	switch {
-	case !st.Local:
-		return out, sqlerr.New(sqlerr.OptionPreventsStatement, "--secure-file-priv")
-	case !ok || s.m.global(variables["local_infile"]).n == 0:
+	case st.Local && !ok || st.Local && s.m.global(variables["local_infile"]).n == 0:
 		return out, sqlerr.New(sqlerr.ClientLocalFilesDisabled)
 	case st.Fields.Terminated == "" && st.Fields.Enclosed == "":
 		return out, notSupported("LOAD DATA of fields with fixed lengths")
@@ -66,6 +71,40 @@ func (s *Session) runLoadData(ctx context.Context, st *ast.LoadData) (Outcome, e
 		return out, err
 	}
 	return out, s.endWork(ctx, err, s.out.locked && out.AffectedRows == 0)
+}
+
+// nodeFiles reads files of secure_file_priv.
+type nodeFiles struct{ s *Session }
+
+// LocalFile is part of LocalFiles.
+func (n nodeFiles) LocalFile(path string, piece func([]byte) error) error {
+	name, ok := n.s.m.opt.Files.Inside(path)
+	if !ok {
+		return sqlerr.New(sqlerr.OptionPreventsStatement, "--secure-file-priv")
+	}
+	f, _, err := n.s.m.opt.Files.Open(name)
+	if err != nil {
+		return fileError(sqlerr.EEFileNotFound, path, err)
+	}
+	defer func() { _ = f.Close() }()
+	if err := n.s.Hold(fileBuffer); err != nil {
+		return err
+	}
+	defer func() { _ = n.s.Hold(-fileBuffer) }()
+	for buffer := make([]byte, fileBuffer); ; {
+		k, err := f.Read(buffer)
+		if k > 0 {
+			if err := piece(buffer[:k]); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fileError(sqlerr.EERead, path, err)
+		}
+	}
 }
 
 // compileLoad works out the columns and opens the table.

@@ -18,8 +18,10 @@ import (
 
 // Options configure a manager. Env, FS and Backend are required.
 type Options struct {
-	Env     env.Env
-	FS      file.FS // the node's directory, for temporary files
+	Env env.Env
+	FS  file.FS // the node's directory, for temporary files
+	// Files is the directory of secure_file_priv, whose files statements may name; nil: there is none.
+	Files   *file.Confined
 	Backend Backend
 
 	// Variables are initial values of global variables by name, as the configuration

@@ -42,15 +42,22 @@ type intoVars struct {
 	names []string
 }
 
-// intoVariables returns where a query's row goes, nil if it goes to the client.
-func (s *Session) intoVariables(c *compiled) (*intoVars, error) {
-	var into *ast.Into
+// intoOf is the INTO of a query, or nil.
+func intoOf(c *compiled) *ast.Into {
 	switch q := c.kind.(type) {
 	case *ast.Select:
-		into = q.Into
+		return q.Into
 	case *ast.SetOp:
-		into = q.Into
+		return q.Into
+	case *ast.Values:
+		return q.Into
 	}
+	return nil
+}
+
+// intoVariables returns where a query's row goes, nil if it goes to the client.
+func (s *Session) intoVariables(c *compiled) (*intoVars, error) {
+	into := intoOf(c)
 	if into == nil {
 		return nil, nil
 	}

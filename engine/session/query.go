@@ -30,6 +30,9 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 			return out, err
 		}
 	}
+	if x := intoOf(c); x != nil && x.File != nil {
+		return s.runIntoFile(ctx, c, x.File)
+	}
 	into, err := s.intoVariables(c)
 	if err != nil {
 		return out, err

@@ -224,7 +224,7 @@ func serverVariables() []*variable {
 		boolVar("require_secure_transport", inGlobal, false).onCheck(checkSecureTransport),
 		uintVar("resultset_metadata", inSession|fixedTo, 1, 1, 1).with(func(v *variable) { v.kind, v.names, v.def.n = varEnum, []string{"NONE", "FULL"}, 1 }),
 		uintVar("schema_definition_cache", inGlobal|inert, 256, 256, 524288),
-		stringVar("secure_file_priv", inGlobal|readOnly|nullable, "").with(func(v *variable) { v.def.n = 1 }),
+		stringVar("secure_file_priv", inGlobal|readOnly|nullable|atStart, "").with(func(v *variable) { v.def.n = 1 }),
 		uintVar("select_into_buffer_size", both|inert, 131072, 8192, 1<<31),
 		uintVar("server_id", inGlobal|readOnly, 1, 0, math.MaxUint32).computed(func(s *Session, _ bool) varValue {
 			return varValue{n: s.m.opt.Backend.Server().ID}

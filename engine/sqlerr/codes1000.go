@@ -1,6 +1,10 @@
 package sqlerr
 
 const (
+	EECantCreateFile           Code = 1
+	EERead                     Code = 2
+	EEWrite                    Code = 3
+	EEFileNotFound             Code = 29
 	DBCreateExists             Code = 1007
 	DBDropExists               Code = 1008
 	DBDropRmdir                Code = 1010
@@ -37,6 +41,8 @@ const (
 	KeyColumnDoesNotExits      Code = 1072
 	TooBigFieldLength          Code = 1074
 	WrongAutoKey               Code = 1075
+	WrongFieldTerminators      Code = 1083
+	FileExistsError            Code = 1086
 	WrongSubKey                Code = 1089
 	CantRemoveAllFields        Code = 1090
 	CantDropFieldOrKey         Code = 1091
@@ -90,6 +96,10 @@ const (
 )
 
 var rows1000 = []row{
+	{EECantCreateFile, "EE_CANTCREATEFILE", "HY000", "Can't create/write to file '%s' (OS errno %d - %s)"},
+	{EERead, "EE_READ", "HY000", "Error reading file '%s' (OS errno %d - %s)"},
+	{EEWrite, "EE_WRITE", "HY000", "Error writing file '%s' (OS errno %d - %s)"},
+	{EEFileNotFound, "EE_FILENOTFOUND", "HY000", "File '%s' not found (OS errno %d - %s)"},
 	{DBCreateExists, "ER_DB_CREATE_EXISTS", "HY000", "Can't create database '%s'; database exists"},
 	{DBDropExists, "ER_DB_DROP_EXISTS", "HY000", "Can't drop database '%s'; database doesn't exist"},
 	{DBDropRmdir, "ER_DB_DROP_RMDIR", "HY000", "Error dropping database (can't rmdir '%s', errno: %d - %s)"},
@@ -143,8 +153,10 @@ var rows1000 = []row{
 	{1080, "ER_FORCING_CLOSE", "08S01", ""},
 	{1081, "ER_IPSOCK_ERROR", "08S01", ""},
 	{1082, "ER_NO_SUCH_INDEX", "42S12", ""},
-	{1083, "ER_WRONG_FIELD_TERMINATORS", "42000", ""},
+	{WrongFieldTerminators, "ER_WRONG_FIELD_TERMINATORS", "42000",
+		"Field separator argument is not what is expected; check the manual"},
 	{1084, "ER_BLOBS_AND_NO_TERMINATED", "42000", ""},
+	{FileExistsError, "ER_FILE_EXISTS_ERROR", "HY000", "File '%s' already exists"},
 	{WrongSubKey, "ER_WRONG_SUB_KEY", "HY000",
 		"Incorrect prefix key; the used key part isn't a string, the used length is longer than the key part, or " +
 			"the storage engine doesn't support unique prefix keys"},

@@ -137,6 +137,7 @@ const (
 	ConstraintNotFound                                  Code = 3940
 	TableValueConstructorMustHaveColumns                Code = 3942
 	ClientLocalFilesDisabled                            Code = 3948
+	MisplacedInto                                       Code = 3954
 	UserAccessDeniedForUserAccountBlockedByPasswordLock Code = 3955
 	DependentByCheckConstraint                          Code = 3959
 	MissingJSONValue                                    Code = 3966
@@ -408,6 +409,8 @@ var rows3000 = []row{
 			"statement."},
 	{ClientLocalFilesDisabled, "ER_CLIENT_LOCAL_FILES_DISABLED", "42000",
 		"Loading local data is disabled; this must be enabled on both the client and server sides"},
+	{MisplacedInto, "ER_MISPLACED_INTO", "HY000",
+		"Misplaced INTO clause, INTO is not allowed inside subqueries, and must be placed at end of UNION clauses."},
 	{UserAccessDeniedForUserAccountBlockedByPasswordLock, "ER_USER_ACCESS_DENIED_FOR_USER_ACCOUNT_BLOCKED_BY_PASSWORD_LOCK", "HY000",
 		"Access denied for user '%s'@'%s'. Account is blocked for %s day(s) (%s day(s) remaining) due to %d " +
 			"consecutive failed logins."},

@@ -514,6 +514,9 @@ func (c *Config) Variables() map[string]string {
 		if byName[name].Kind == Duration {
 			text = strconv.FormatInt(int64(c.Duration(name)/time.Second), 10)
 		}
+		if name == "secure_file_priv" && (text == "" || strings.EqualFold(text, "NULL")) {
+			continue // there is none, which is the variable's default
+		}
 		if name == "max_binlog_cache_size" && c.Int(name) == 0 {
 			continue // no limit, which is the variable's greatest value and its default
 		}

@@ -155,6 +155,7 @@ var Sections = []Section{
 		{Name: "http_token_file", Doc: "A file whose first line is a token: /metrics, /status and /debug/pprof/ answer who sends it (Authorization: Bearer TOKEN), others hear 401. It is read again when it changes. Empty: they answer everybody."},
 		{Name: "http_pprof", Kind: Switch, Default: "OFF", Doc: "Serve /debug/pprof/ on http_port, for go tool pprof: profiles tell of statements and memory, and taking them costs time."},
 		{Name: "memory_limit", Kind: Bytes, Default: "0", Max: 16 * tib, Doc: "Memory of the process in all: what innodb_buffer_pool_size leaves of it is for Go's heap, see settings.md, and a third of that is what statements may keep together (temptable_max_ram). 0: the limit of its container, if it has one. GOMEMLIMIT, if set, is the heap's limit instead."},
+		{Name: "secure_file_priv", Doc: "The directory, by an absolute path, in which SELECT .. INTO OUTFILE and DUMPFILE write files of this node, for accounts that hold FILE, and which LOAD_FILE() and LOAD DATA INFILE read (docs/sql.md). Nothing leads out of it, symbolic links neither. Empty or NULL: these statements are refused; 'everywhere', as an empty value has it in MySQL, there is not."},
 		{Name: "audit_log", Default: "audit.log", Doc: "The file of the audit log (docs/audit.md): lines of JSON about who comes in, what operators change, and the statements that audit_log_events asks for. A name without a leading / is one in datadir. Empty: the lines go to the node's log."},
 		{Name: "audit_log_rotate_on_size", Kind: Bytes, Default: "16M", Min: 64 * kib, Max: tib, Doc: "The audit log's file is renamed to audit.log.1, and a new one begun, when it would be larger than this."},
 		{Name: "audit_log_files", Kind: Number, Default: "5", Max: 10_000, Doc: "How many renamed files of the audit log are kept."},
@@ -186,6 +187,7 @@ var shared = map[string]bool{
 	"innodb_io_capacity_max": true, "innodb_purge_threads": true, "innodb_undo_tablespaces": true,
 	"innodb_flush_method": true, "innodb_flush_log_at_timeout": true, "table_open_cache": true,
 	"binlog_row_image": true, "binlog_cache_size": true, "max_binlog_cache_size": true, "replica_parallel_workers": true,
+	"secure_file_priv": true,
 }
 
 // Find returns the setting of a name, nil if there is none.

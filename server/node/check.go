@@ -134,7 +134,9 @@ func (c *check) engine() {
 	c.add("", o.Validate())
 	o.Storage.Env, o.Storage.FS = o.Env, o.FS
 	c.add("", o.Storage.Validate())
-	_, err := session.NewManager(session.Options{Env: c.env, Variables: c.cfg.Variables()})
+	_, err := statementFiles(c.cfg)
+	c.add("", err)
+	_, err = session.NewManager(session.Options{Env: c.env, Variables: c.cfg.Variables()})
 	c.add("", err)
 }
 

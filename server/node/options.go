@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/binlog/event"
@@ -40,6 +41,19 @@ func host(cfg *config.Config) string {
 		return "localhost"
 	}
 	return h
+}
+
+// statementFiles is the directory of secure_file_priv, or nil.
+func statementFiles(cfg *config.Config) (*file.Confined, error) {
+	dir := cfg.String("secure_file_priv")
+	if dir == "" || strings.EqualFold(dir, "NULL") {
+		return nil, nil
+	}
+	files, err := file.Confine(dir)
+	if err != nil {
+		return nil, fmt.Errorf("secure_file_priv: %w", err)
+	}
+	return files, nil
 }
 
 // peerAddress is the address of this node as the list of founders has it.

@@ -11,6 +11,7 @@ import (
 	"github.com/triremedb/trireme/engine/env"
 	"github.com/triremedb/trireme/engine/env/simenv"
 	"github.com/triremedb/trireme/engine/session"
+	"github.com/triremedb/trireme/engine/storage/file"
 )
 
 // The commands of scripts. A session is made when it is first named; all begin in the
@@ -18,6 +19,7 @@ import (
 //
 //	sql [s=name] [sort] [types]    runs the text; "blocked" if it waits for somebody. What
 //	                               a semicolon at a line's end separates is sent by itself.
+//	                               $files is the directory of secure_file_priv.
 //	wait s=name                    what came of a statement that was blocked, once it is over
 //	prepared [s=name] args=(1,'x') prepares the text and runs it
 //	close s=name                   ends the session
@@ -38,7 +40,12 @@ func Script(t *testing.T, path string) {
 	sim := simenv.New(1)
 	sim.Run(func() {
 		x := &script{t: t, sim: sim, sessions: map[string]*client{}}
-		x.r = Start(t, Options{Env: sim})
+		x.files = t.TempDir()
+		files, err := file.Confine(x.files)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.r = Start(t, Options{Env: sim, Files: files})
 		x.r.CreateSchema("test")
 		defer func() {
 			if !t.Failed() {
@@ -54,6 +61,7 @@ type script struct {
 	sim      *simenv.Sim
 	r        *Rig
 	sessions map[string]*client
+	files    string // the directory of secure_file_priv
 	readOnly bool
 }
 
@@ -84,10 +92,10 @@ func (x *script) run(t *testing.T, d *datadriven.TestData) string {
 		c := x.client(d)
 		return x.start(c, func() string {
 			var out strings.Builder
-			for _, text := range strings.Split(d.Input, ";\n") {
+			for _, text := range strings.Split(strings.ReplaceAll(d.Input, "$files", x.files), ";\n") {
 				out.WriteString(x.r.Formatted(c.s, text, f))
 			}
-			return out.String()
+			return strings.ReplaceAll(out.String(), x.files, "$files")
 		})
 	case "prepared":
 		c := x.client(d)

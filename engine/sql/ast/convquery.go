@@ -71,7 +71,7 @@ func (c *converter) tail(n *past.SelectStmt, s *Select) {
 	s.Limit = c.limit(n.Limit)
 	s.Lock = c.lock(n.LockInfo)
 	if n.SelectIntoOpt != nil {
-		c.fail(unsupported("SELECT .. INTO OUTFILE"))
+		c.fail(sqlerr.New(sqlerr.MisplacedInto))
 	}
 }
 

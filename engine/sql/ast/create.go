@@ -197,7 +197,7 @@ func (r *reader) view(v *CreateView) Statement {
 	return v
 }
 
-// selectInto takes INTO @a, @b out of a SELECT, which the grammar does not know.
+// selectInto takes INTO @a, @b or INTO OUTFILE out of a SELECT, which the grammar does not know, or not in all places.
 func (r *reader) selectInto() Statement {
 	if !r.into {
 		return nil
@@ -220,15 +220,16 @@ func (r *reader) selectInto() Statement {
 func (r *reader) intoVars() Statement {
 	start := r.tok.start
 	r.advance()
-	if r.tok.kind != tUserVar {
-		if r.is("DUMPFILE") || r.is("OUTFILE") {
-			r.failWith(unsupported("SELECT .. INTO " + upper(r.raw())))
-		}
-		return nil
-	}
 	into := &Into{}
-	for first := true; first || r.acceptOp(","); first = false {
-		into.Vars = append(into.Vars, r.userVar())
+	switch {
+	case r.is("DUMPFILE"), r.is("OUTFILE"):
+		into.File = r.intoFile()
+	case r.tok.kind != tUserVar:
+		return nil
+	default:
+		for first := true; first || r.acceptOp(","); first = false {
+			into.Vars = append(into.Vars, r.userVar())
+		}
 	}
 	if !r.atEnd() && !r.is("FROM") && !r.is("FOR") && !r.is("LOCK") {
 		r.fail()
@@ -247,6 +248,8 @@ func (r *reader) intoVars() Statement {
 	case *Select:
 		s.Into = into
 	case *SetOp:
+		s.Into = into
+	case *Values:
 		s.Into = into
 	default:
 		r.failWith(syntaxError(r.sql, start, 0))

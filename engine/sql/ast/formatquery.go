@@ -12,6 +12,7 @@ func (f *formatter) query(q Query) {
 		f.list(len(q.Rows), func(i int) { f.s("row"); f.args(q.Rows[i]) })
 		f.orderBy(q.OrderBy)
 		f.limit(q.Limit)
+		f.into(q.Into)
 	}
 }
 
@@ -200,14 +201,6 @@ func (f *formatter) lock(l *Lock) {
 		f.tables(l.Of)
 	}
 	f.s([...]string{"", " nowait", " skip locked"}[l.Wait])
-}
-
-func (f *formatter) into(i *Into) {
-	if i == nil {
-		return
-	}
-	f.s(" into ")
-	f.list(len(i.Vars), func(n int) { f.s("@"); f.name(i.Vars[n]) })
 }
 
 func (f *formatter) table(t TableName) {

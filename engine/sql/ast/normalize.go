@@ -246,7 +246,9 @@ func (n *normalizer) token(t token, prepared bool) bool {
 	switch t.kind {
 	case tWord:
 		if !n.dot && !n.afterDot { // else a name, whatever it is
-			class = classify(n.s[t.start:t.end])
+			if class = classify(n.s[t.start:t.end]); class == classFile {
+				return false
+			}
 		}
 		n.word(&class)
 		n.constant = false

@@ -95,6 +95,7 @@ type Values struct {
 	Rows    [][]Expr
 	OrderBy []OrderItem
 	Limit   *Limit
+	Into    *Into
 }
 
 // With is WITH [RECURSIVE].
@@ -143,11 +144,6 @@ type Lock struct {
 	Strength LockStrength
 	Wait     LockWait
 	Of       []TableName // FOR UPDATE OF ..
-}
-
-// Into is SELECT .. INTO @a, @b. INTO OUTFILE is refused.
-type Into struct {
-	Vars []string
 }
 
 // TableName names a table; Schema may be empty.

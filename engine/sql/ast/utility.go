@@ -73,6 +73,8 @@ func init() {
 		"DROP":       (*reader).drop,
 		"SELECT":     (*reader).selectInto,
 		"WITH":       (*reader).selectInto,
+		"TABLE":      (*reader).selectInto,
+		"VALUES":     (*reader).selectInto,
 		"INSERT":     func(r *reader) Statement { return r.insert(false) },
 		"REPLACE":    func(r *reader) Statement { return r.insert(true) },
 	}

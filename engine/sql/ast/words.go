@@ -15,6 +15,7 @@ const (
 	classKeepNext // a literal after it, and those in brackets after it, stay
 	classKeepText // a literal after it stays
 	classKeepCall // literals in brackets after it stay
+	classFile     // the text has no key: INTO OUTFILE
 	classString   // not a word: a string
 )
 
@@ -31,6 +32,7 @@ var classWords = map[wordClass][]string{
 	classKeepNext: {"DATE", "TIME", "TIMESTAMP", "COLLATE", "SEPARATOR", "ESCAPE", "USING", "CHARSET", "LIKE", "REGEXP",
 		"RLIKE"},
 	classKeepText: {"AS"},
+	classFile:     {"OUTFILE", "DUMPFILE"},
 	classKeepCall: {"CHAR", "CHARACTER", "NCHAR", "BINARY", "DECIMAL", "DEC", "NUMERIC", "DATETIME", "FLOAT", "DOUBLE",
 		"REAL", "YEAR", "VARCHAR", "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURTIME",
 		"CURRENT_TIME", "UTC_TIME", "UTC_TIMESTAMP", "SYSDATE", "ROUND", "TRUNCATE", "INDEX", "KEY"},

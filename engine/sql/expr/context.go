@@ -46,6 +46,9 @@ type SessionInfo interface {
 	// SetUserVariable copies what it keeps. A nil type unsets.
 	SetUserVariable(name string, v types.Value, t *types.Type) error
 
+	// LoadFile is LOAD_FILE(name): nil if there is no such file that the session may read.
+	LoadFile(name string) ([]byte, error)
+
 	// GetLock takes a named lock: 1 taken, 0 timed out. A negative timeout waits
 	// for ever.
 	GetLock(name string, timeout time.Duration) (int64, error)

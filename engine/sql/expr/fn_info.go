@@ -298,6 +298,19 @@ func registerMisc() {
 			return boolValue(interrupted), err
 		},
 	})
+	d.def("LOAD_FILE(path)", Func{
+		Args: []ArgKind{ArgUTF8}, Result: ResultBytes(maxText), Volatility: Volatile,
+		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+			if x.Session == nil {
+				return types.Null, errNoSession
+			}
+			text, err := x.Session.LoadFile(string(a[0].Bytes()))
+			if err != nil || text == nil {
+				return types.Null, err
+			}
+			return types.NewBytes(text), nil
+		},
+	})
 	d.def("NAME_CONST(name, value)", Func{
 		Args: []ArgKind{ArgAny, ArgAny}, KeepNulls: true, Result: ResultLike(1),
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) { return a[1], nil },

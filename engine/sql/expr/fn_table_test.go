@@ -217,6 +217,8 @@ func (s *fakeSession) SetLastInsertID(n uint64) { s.last = n }
 func (s *fakeSession) RowCount() int64          { return -1 }
 func (s *fakeSession) FoundRows() uint64        { return 3 }
 
+func (s *fakeSession) LoadFile(string) ([]byte, error) { return []byte("text"), nil }
+
 func (s *fakeSession) SystemVariable(name string, _ bool) (types.Value, *types.Type, error) {
 	if name == "block_encryption_mode" && s.mode != "" {
 		return types.NewString(s.mode), nil, nil

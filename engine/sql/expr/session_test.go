@@ -22,6 +22,8 @@ func (s testSession) SetLastInsertID(uint64) {}
 func (s testSession) RowCount() int64        { return -1 }
 func (s testSession) FoundRows() uint64      { return 3 }
 
+func (s testSession) LoadFile(string) ([]byte, error) { return nil, nil }
+
 func (s testSession) SystemVariable(string, bool) (types.Value, *types.Type, error) {
 	return types.NewInt(4), &types.Type{Kind: types.KindBigInt}, nil
 }

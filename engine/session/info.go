@@ -1,6 +1,8 @@
 package session
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -101,6 +103,32 @@ func (i *sessionInfo) WaitForGTIDs(set string, timeout time.Duration) (int64, er
 			}
 		}
 	}
+}
+
+// StatementDigest is STATEMENT_DIGEST() and STATEMENT_DIGEST_TEXT(): what performance_schema gives the statement.
+func (i *sessionInfo) StatementDigest(text string, asText bool) (string, error) {
+	s := (*Session)(i)
+	statements, err := ast.ParseWithin(text, s.mode, s.holdsText)
+	if err == nil && len(statements) != 1 {
+		err = sqlerr.Syntax(statements[1].Text(), 1)
+	}
+	if err != nil {
+		return "", sqlerr.New(sqlerr.ParseErrorInDigestFn, errorText(err))
+	}
+	digest := ast.AppendDigest(nil, text, s.mode, digestText)
+	if asText {
+		return string(digest), nil
+	}
+	sum := sha256.Sum256(digest)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// ThreadID is PS_THREAD_ID(): threads have the numbers of their connections.
+func (i *sessionInfo) ThreadID(connection uint64) (uint64, bool) {
+	m := (*Session)(i).m
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return connection, m.sessions[connection] != nil
 }
 
 // LoadFile is LOAD_FILE().

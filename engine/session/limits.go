@@ -134,7 +134,7 @@ func (s *Session) countUse(st ast.Statement) error {
 func changesData(st ast.Statement) bool {
 	switch st.(type) {
 	case ast.Query, *ast.Begin, *ast.Commit, *ast.Rollback, *ast.Savepoint, *ast.Release, *ast.Set, *ast.SetTransaction, *ast.Use, *ast.Do,
-		*ast.GetDiagnostics, *ast.Signal, *ast.Handler,
+		*ast.GetDiagnostics, *ast.Signal, *ast.Handler, *ast.KeyCache,
 		*ast.Prepare, *ast.Execute, *ast.Deallocate, *ast.Kill, *ast.Explain, *ast.LockTables, *ast.UnlockTables, *ast.Call, *ast.ReloadTLS,
 		*ast.Show, *ast.Maintain, *ast.Flush, *ast.Help, *ast.SetRole:
 		return false

@@ -268,6 +268,8 @@ func (s *Session) dispatchRare(ctx context.Context, st ast.Statement) (Outcome, 
 		return out, s.runKill(st)
 	case *ast.Explain:
 		return s.runExplain(ctx, st)
+	case *ast.KeyCache:
+		return s.runKeyCache(ctx, st)
 	case *ast.Handler:
 		return s.runHandler(ctx, st)
 	case *ast.LockTables:

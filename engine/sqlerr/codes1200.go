@@ -43,6 +43,7 @@ const (
 	CantAggregateNCollations            Code = 1271
 	UnknownCollation                    Code = 1273
 	WrongNameForIndex                   Code = 1280
+	UnknownKeyCache                     Code = 1284
 	UnknownStorageEngine                Code = 1286
 	NonUpdatableTable                   Code = 1288
 	OptionPreventsStatement             Code = 1290
@@ -221,6 +222,7 @@ var rows1200 = []row{
 	{1279, "ER_UNTIL_COND_IGNORED", "42000", ""},
 	{WrongNameForIndex, "ER_WRONG_NAME_FOR_INDEX", "42000", "Incorrect index name '%s'"},
 	{1281, "ER_WRONG_NAME_FOR_CATALOG", "42000", ""},
+	{UnknownKeyCache, "ER_UNKNOWN_KEY_CACHE", "HY000", "Unknown key cache '%s'"},
 	{UnknownStorageEngine, "ER_UNKNOWN_STORAGE_ENGINE", "42000", "Unknown storage engine '%s'"},
 	{NonUpdatableTable, "ER_NON_UPDATABLE_TABLE", "HY000", "The target table %s of the %s is not updatable"},
 	{OptionPreventsStatement, "ER_OPTION_PREVENTS_STATEMENT", "HY000",

@@ -87,6 +87,7 @@ const (
 	WrongJSONTableValue                                 Code = 3666
 	TFMustHaveAlias                                     Code = 3667
 	JTValueOutOfRange                                   Code = 3669
+	ParseErrorInDigestFn                                Code = 3676
 	RegexpIllegalArgument                               Code = 3685
 	RegexpIndexOutOfBoundsError                         Code = 3686
 	RegexpRuleSyntax                                    Code = 3688
@@ -310,6 +311,7 @@ var rows3000 = []row{
 		"Can't store an array or an object in the scalar JSON_TABLE column '%s'"},
 	{TFMustHaveAlias, "ER_TF_MUST_HAVE_ALIAS", "42000", "Every table function must have an alias"},
 	{JTValueOutOfRange, "ER_JT_VALUE_OUT_OF_RANGE", "22003", "Value is out of range for JSON_TABLE's column '%s'"},
+	{ParseErrorInDigestFn, "ER_PARSE_ERROR_IN_DIGEST_FN", "HY000", "Could not parse argument to digest function: \"%s\"."},
 	{RegexpIllegalArgument, "ER_REGEXP_ILLEGAL_ARGUMENT", "HY000", "Illegal argument to a regular expression."},
 	{RegexpIndexOutOfBoundsError, "ER_REGEXP_INDEX_OUTOFBOUNDS_ERROR", "HY000",
 		"Index out of bounds in regular expression search."},

@@ -29,6 +29,8 @@ func (f *formatter) statement(s Statement) {
 		f.loadData(s)
 	case *GetDiagnostics:
 		f.getDiagnostics(s)
+	case *KeyCache:
+		f.keyCache(s)
 	case *Handler:
 		f.handler(s)
 	case *Signal:

@@ -38,9 +38,12 @@ func (r *reader) markDefaults() (text, bool) {
 	if t.subst != nil {
 		*subst = *t.subst
 	}
-	// Behind SELECT there are no more columns: DEFAULT(..) is a function there.
-	for !r.atEnd() && !r.is("SELECT") {
+	query := false // behind SELECT there are no more columns: DEFAULT(..) is a function there
+	for !r.atEnd() {
 		switch {
+		case query:
+		case r.is("SELECT"):
+			query = true
 		case r.isOp("("):
 			depth++
 		case r.isOp(")"):

@@ -56,6 +56,8 @@ func init() {
 		"SHUTDOWN":   func(r *reader) Statement { return &Shutdown{} },
 		"RESTART":    func(r *reader) Statement { return &Shutdown{Restart: true} },
 		"HANDLER":    (*reader).handler,
+		"CACHE":      (*reader).cacheIndex,
+		"LOAD":       (*reader).load,
 		"GET":        (*reader).getDiagnostics,
 		"SIGNAL":     func(r *reader) Statement { return r.signal(false) },
 		"RESIGNAL":   func(r *reader) Statement { return r.signal(true) },
@@ -79,7 +81,7 @@ func init() {
 		"REPLACE":    func(r *reader) Statement { return r.insert(true) },
 	}
 	for _, w := range []string{"XA", "CHANGE", "STOP",
-		"CLONE", "IMPORT", "CACHE", "BINLOG"} {
+		"CLONE", "IMPORT", "BINLOG"} {
 		ahead[w] = func(r *reader) Statement { r.failWith(unsupported(w)); return nil }
 	}
 }

@@ -46,6 +46,10 @@ type SessionInfo interface {
 	// SetUserVariable copies what it keeps. A nil type unsets.
 	SetUserVariable(name string, v types.Value, t *types.Type) error
 
+	// StatementDigest is STATEMENT_DIGEST(text), or with text STATEMENT_DIGEST_TEXT(text). Error: 3676.
+	StatementDigest(text string, asText bool) (string, error)
+	// ThreadID is the number that performance_schema.threads gives a connection; ok is false if there is no such connection.
+	ThreadID(connection uint64) (id uint64, ok bool)
 	// LoadFile is LOAD_FILE(name): nil if there is no such file that the session may read.
 	LoadFile(name string) ([]byte, error)
 

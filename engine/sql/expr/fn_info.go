@@ -311,6 +311,42 @@ func registerMisc() {
 			return types.NewBytes(text), nil
 		},
 	})
+	digest := func(usage string, result func(*Binder, *Call) (types.Type, error), asText bool) {
+		d.def(usage, Func{
+			Args: []ArgKind{ArgUTF8}, Result: result, Volatility: Stable,
+			Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+				if x.Session == nil {
+					return types.Null, errNoSession
+				}
+				text, err := x.Session.StatementDigest(string(a[0].Bytes()), asText)
+				return types.NewString(text), err
+			},
+		})
+	}
+	digest("STATEMENT_DIGEST(statement)", ResultASCII(64), false)
+	digest("STATEMENT_DIGEST_TEXT(statement)", ResultASCII(maxText), true)
+	thread := func(x *Context, connection uint64) (types.Value, error) {
+		if x.Session == nil {
+			return types.Null, errNoSession
+		}
+		if id, ok := x.Session.ThreadID(connection); ok {
+			return types.NewUint(id), nil
+		}
+		return types.Null, nil
+	}
+	d.def("PS_CURRENT_THREAD_ID()", Func{
+		Result: ResultUint, Volatility: Stable,
+		Row: func(x *Context, _ *Call, _ []types.Value) (types.Value, error) {
+			if x.Session == nil {
+				return types.Null, errNoSession
+			}
+			return thread(x, x.Session.ConnectionID())
+		},
+	})
+	d.def("PS_THREAD_ID(connection)", Func{
+		Args: []ArgKind{ArgInt}, Result: ResultUint, Volatility: Stable,
+		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) { return thread(x, a[0].Uint()) },
+	})
 	d.def("NAME_CONST(name, value)", Func{
 		Args: []ArgKind{ArgAny, ArgAny}, KeepNulls: true, Result: ResultLike(1),
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) { return a[1], nil },

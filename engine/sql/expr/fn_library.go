@@ -87,6 +87,7 @@ var notes = map[string]string{
 	"regexp_replace":                "as REGEXP_LIKE; `$` matches at the very end only",
 	"regexp_instr":                  "as REGEXP_REPLACE",
 	"regexp_substr":                 "as REGEXP_REPLACE",
+	"statement_digest":              "the digest of `events_statements_summary_by_digest`, another number than MySQL's",
 	"load_file":                     "a file of `secure_file_priv` of the node that runs it, for accounts that hold `FILE`; NULL for others",
 	"uuid_short":                    "error 1235 where the server gives no numbers",
 	"random_bytes":                  "not for keys: the bytes are those of the server's general generator",

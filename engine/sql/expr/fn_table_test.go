@@ -217,6 +217,10 @@ func (s *fakeSession) SetLastInsertID(n uint64) { s.last = n }
 func (s *fakeSession) RowCount() int64          { return -1 }
 func (s *fakeSession) FoundRows() uint64        { return 3 }
 
+func (s *fakeSession) StatementDigest(text string, _ bool) (string, error) { return text, nil }
+
+func (s *fakeSession) ThreadID(n uint64) (uint64, bool) { return n, n == 7 }
+
 func (s *fakeSession) LoadFile(string) ([]byte, error) { return []byte("text"), nil }
 
 func (s *fakeSession) SystemVariable(name string, _ bool) (types.Value, *types.Type, error) {

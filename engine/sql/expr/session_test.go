@@ -22,6 +22,10 @@ func (s testSession) SetLastInsertID(uint64) {}
 func (s testSession) RowCount() int64        { return -1 }
 func (s testSession) FoundRows() uint64      { return 3 }
 
+func (s testSession) StatementDigest(text string, _ bool) (string, error) { return text, nil }
+
+func (s testSession) ThreadID(n uint64) (uint64, bool) { return n, n == 7 }
+
 func (s testSession) LoadFile(string) ([]byte, error) { return nil, nil }
 
 func (s testSession) SystemVariable(string, bool) (types.Value, *types.Type, error) {

@@ -36,6 +36,7 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 	if err != nil {
 		return out, err
 	}
+	specs = s.renamesHere(specs)
 	if err := s.mayAlter(schema, name, st, specs); err != nil {
 		return out, err
 	}
@@ -53,6 +54,19 @@ func (s *Session) alterTable(ctx context.Context, st ast.Statement, table ast.Ta
 		err = sqlerr.Newf(sqlerr.TableExistsError, "%s", errorText(err))
 	}
 	return out, err
+}
+
+// renamesHere gives names without a schema in RENAME TO the current one, as MySQL does, whatever schema the table is in.
+func (s *Session) renamesHere(specs []ast.AlterSpec) []ast.AlterSpec {
+	for i, spec := range specs {
+		if to, ok := spec.(*ast.RenameTo); ok && to.Table.Schema == "" && s.schema != "" {
+			here := *to
+			here.Table.Schema = s.schema
+			specs = slices.Clone(specs)
+			specs[i] = &here
+		}
+	}
+	return specs
 }
 
 // alterOnce is a try of it. Error besides: errMoved, nothing was done.

@@ -8,6 +8,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/exec"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
@@ -31,6 +32,7 @@ type inserter struct {
 	both    *types.Batch
 	from    []*types.Type // of the query's columns
 	current []types.Value // its present row
+	same    bool          // REPLACE has found a row that is as it is to be
 }
 
 // runInsert runs INSERT and REPLACE.
@@ -348,10 +350,17 @@ func (n *inserter) add(row []types.Value) error {
 		}
 		n.skipped++
 		if p.replace {
-			if err := n.displace(d); err != nil {
+			same, err := n.displace(d, row)
+			if err != nil {
 				return err
 			}
-			continue
+			if !same {
+				continue
+			}
+			n.skipped--
+			n.locked, n.same = true, true
+			n.out.AffectedRows++
+			break
 		}
 		return n.update(d, row)
 	}
@@ -383,19 +392,37 @@ func (n *inserter) noteID(row []types.Value, made bool) {
 	}
 }
 
-// displace deletes the row that has a key of the new one: REPLACE.
-func (n *inserter) displace(d *table.DuplicateError) error {
+// displace deletes the row that has a key of the new one: REPLACE. Where that is the only key rows can have in common, and no foreign key
+// refers to the table, a row that is the same stays; MySQL updates it then, and counts one row.
+func (n *inserter) displace(d *table.DuplicateError, row []types.Value) (same bool, err error) {
 	key := append([]byte(nil), d.Row...)
 	before, found, err := n.s.lockRow(n.t, key)
 	if err != nil || !found {
-		return err
+		return false, err
+	}
+	if err := n.s.loadLinks(n.t); err != nil {
+		return false, err
+	}
+	if len(n.t.links) == 0 && n.p.info.uniqueKeys() == 1 && !differs(n.p.info, before, row) {
+		return true, nil
 	}
 	if err := n.s.deleteRow(n.t, key, before, nil); err != nil && !errors.Is(err, table.ErrNotFound) {
-		return err
+		return false, err
 	}
 	n.out.AffectedRows++
 	n.changed = true
-	return nil
+	return false, nil
+}
+
+// uniqueKeys counts the keys that no two rows have.
+func (i *tableInfo) uniqueKeys() int {
+	count := 0
+	for k := range i.keys.Indexes {
+		if x := &i.keys.Indexes[k]; x.Unique && x.Name != dict.HiddenIndex {
+			count++
+		}
+	}
+	return count
 }
 
 // lockRow reads a whole row under an X lock, with memory of its own.
@@ -478,7 +505,7 @@ func (n *inserter) finish() Outcome {
 		s.lastInsertID = n.firstID
 	case n.firstID != 0:
 		n.out.LastInsertID = 0 // as in MySQL: a view without the column
-	case !n.changed || s.work.setInsertID: // nothing has happened, or what LAST_INSERT_ID(n) was given counts
+	case !n.changed && !n.same || s.work.setInsertID: // nothing has happened, or what LAST_INSERT_ID(n) was given counts
 		n.out.LastInsertID = 0
 	}
 	s.opt.insertID = 0

@@ -384,12 +384,15 @@ func (s *Session) failTransaction(ctx context.Context, cause error) error {
 
 // runBegin is BEGIN and START TRANSACTION.
 func (s *Session) runBegin(ctx context.Context, st *ast.Begin) error {
+	stays := s.trx.active && s.trx.multi && s.trx.readOnly // as MySQL has it, until COMMIT or ROLLBACK
 	if err := s.implicitCommit(ctx); err != nil {
 		return err
 	}
 	s.unlockTables()
 	access := ast.AccessUnspecified
 	switch {
+	case stays && !st.ReadWrite:
+		access = ast.AccessReadOnly
 	case st.ReadOnly:
 		access = ast.AccessReadOnly
 	case st.ReadWrite:

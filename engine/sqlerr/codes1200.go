@@ -134,6 +134,7 @@ const (
 	UnknownExplainFormat                Code = 1791
 	CantExecuteInReadOnlyTransaction    Code = 1792
 	InnoDBOnlineLogTooBig               Code = 1799
+	UnknownAlterAlgorithm               Code = 1800
 	InvalidYearColumnLength             Code = 1818
 	NotValidPassword                    Code = 1819
 	MustChangePassword                  Code = 1820
@@ -397,6 +398,7 @@ var rows1200 = []row{
 	{InnoDBOnlineLogTooBig, "ER_INNODB_ONLINE_LOG_TOO_BIG", "HY000",
 		"Creating index '%s' required more than 'innodb_online_alter_log_max_size' bytes of modification log. " +
 			"Please try again."},
+	{UnknownAlterAlgorithm, "ER_UNKNOWN_ALTER_ALGORITHM", "HY000", "Unknown ALGORITHM '%s'"},
 	{InvalidYearColumnLength, "ER_INVALID_YEAR_COLUMN_LENGTH", "HY000", "Supports only YEAR or YEAR(4) column."},
 	{NotValidPassword, "ER_NOT_VALID_PASSWORD", "HY000",
 		"Your password does not satisfy the current policy requirements"},

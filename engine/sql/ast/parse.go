@@ -245,6 +245,9 @@ func translate(err error, sql, part string, base int, shifts []shift) error {
 		if number := sqlerr.Code(coded.Code()); number == sqlerr.WrongValue && !aboutSchema(part) {
 			return sqlerr.New(sqlerr.InvalidEncryptionOption)
 		} else if number != sqlerr.ParseError && number != sqlerr.SyntaxError {
+			if name := unknownAlgorithm(part); number == sqlerr.UnknownAlterAlgorithm && name != "" {
+				return sqlerr.New(number, name)
+			}
 			return sqlerr.Newf(number, "%s", message(coded))
 		}
 	}
@@ -255,6 +258,22 @@ func translate(err error, sql, part string, base int, shifts []shift) error {
 		}
 	}
 	return &errorAt{syntaxError(sql, at, 0), at}
+}
+
+// unknownAlgorithm finds the value of ALGORITHM that is none; the grammar's error has the word in its place.
+func unknownAlgorithm(part string) string {
+	r := newReader(text{sql: part, clean: part})
+	for !r.atEnd() {
+		if !r.accept("ALGORITHM") {
+			r.advance()
+			continue
+		}
+		r.acceptOp("=")
+		if !r.atEnd() && !r.is("DEFAULT") && !r.is("INSTANT") && !r.is("INPLACE") && !r.is("COPY") {
+			return r.raw()
+		}
+	}
+	return ""
 }
 
 // aboutSchema reports whether a statement is CREATE or ALTER DATABASE.

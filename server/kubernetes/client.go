@@ -222,3 +222,9 @@ func Refused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r) && (r.code == http.StatusForbidden || r.code == http.StatusUnauthorized)
 }
+
+// NamespaceEnds reports whether Kubernetes made nothing since the namespace is being deleted, which nobody can take back.
+func NamespaceEnds(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && r.code == http.StatusForbidden && strings.Contains(r.text, "because it is being terminated")
+}

@@ -23,6 +23,7 @@ import (
 
 // kubernetes answers for StatefulSets as the API does, and takes in what is deleted and told.
 type kubernetes struct {
+	ends   bool // the namespace is being deleted
 	mu     sync.Mutex
 	set    string   // what it says of the set; empty: there is none
 	read   string   // what it says of the set of read replicas
@@ -135,6 +136,10 @@ func (k *kubernetes) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case isClaim && slices.Contains(k.claims, claim):
 		k.claim(w, r, claim)
+		return
+	case r.Method == http.MethodPost && k.ends:
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = w.Write([]byte(`{"code": 403, "message": "events \"db.1\" is forbidden: unable to create new content in namespace prod because it is being terminated"}`))
 		return
 	case r.Method == http.MethodPost:
 		var event struct{ Reason, Message string }

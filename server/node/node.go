@@ -68,6 +68,7 @@ type Node struct {
 	goes      atomic.Bool // it stops now
 	empty     atomic.Bool // it had no data when it asked others whether to found a group
 	blind     atomic.Bool // it is to be stopped, and Kubernetes refuses to say why
+	lastDays  atomic.Bool // its namespace is being deleted
 	spared    spared
 	around    around
 	readiness readiness

@@ -106,7 +106,7 @@ func (p *parting) ask(ctx context.Context) error {
 	err := p.look(ctx)
 	switch {
 	case n.set == nil:
-	case p.set != nil && !p.set.Lasts, n.blind.Load() && n.allStop(ctx):
+	case p.set != nil && !p.set.Lasts, n.lastDays.Load(), n.blind.Load() && n.allStop(ctx):
 		return nil
 	case p.set == nil && n.voters() == 2: // if this one is to leave, the other one is lost with it unless it has left
 		return fmt.Errorf("whether the member is to leave the group is not known: %w", err)
@@ -245,6 +245,9 @@ func (n *Node) tellOf(ctx context.Context, set *kubernetes.Set, reason, message 
 
 // toldEvent reports whether an event was told; the log says why not.
 func (n *Node) toldEvent(reason string, err error) bool {
+	if kubernetes.NamespaceEnds(err) { // its pods end one after the other, and none comes back
+		n.lastDays.Store(true)
+	}
 	if err != nil && !n.isStopping() {
 		n.log.Warn("an event cannot be told to Kubernetes", "reason", reason, "error", err)
 	}

@@ -119,6 +119,28 @@ func TestAllStop(t *testing.T) {
 	}
 }
 
+// TestNamespaceEnds: members whose namespace is being deleted, which have their rights still, do not wait for each other: nobody comes back.
+func TestNamespaceEnds(t *testing.T) {
+	t.Parallel()
+	k, settings := newKubernetes(t)
+	k.say(`{"spec": {"replicas": 3}}`)
+	members := pods(t, 3, append(settings, "--shutdown-timeout=1s", "--stop-wait=1h")...)
+	k.mu.Lock()
+	k.ends = true
+	k.mu.Unlock()
+	members[0].end(t)
+	all := make(chan struct{}, 2)
+	for _, m := range members[1:] {
+		go func() {
+			m.AwaitSpared(t.Context())
+			all <- struct{}{}
+		}()
+	}
+	for range 2 {
+		<-all
+	}
+}
+
 // TestLeaderLeavesWhileOneIsAway: a leader that leaves hands over to a member that is there, while it serves, and has left
 // when it stops; the next one is not let go while the rest is no majority without it.
 func TestLeaderLeavesWhileOneIsAway(t *testing.T) {

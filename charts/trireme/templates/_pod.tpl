@@ -233,13 +233,15 @@ spec:
         {{- end }}
         {{- if $users }}
         # All at once: what an account is and its password. A Secret that is missing keeps no node
-        # from starting.
+        # from starting, nor does an account that a later revision has not any more: the ConfigMap is that of the
+        # newest, also for pods that are made anew before it is their turn.
         - name: users
           projected:
             defaultMode: 0440
             sources:
               - configMap:
                   name: {{ include "trireme.fullname" $ }}-users
+                  optional: true
                   items:
                     {{- range $users }}
                     - {key: {{ .name | quote }}, path: {{ .name }}/account.json}

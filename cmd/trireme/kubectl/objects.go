@@ -147,16 +147,19 @@ func (p *Plugin) pods() ([]pod, error) {
 	return found, nil
 }
 
-// server is the pod that is asked: one that is ready, else one that runs.
+// server is the pod that is asked: one that is ready, else one that runs, and one that is to end only if there is no other: it may wait for
+// minutes, and leads or answers all the while.
 func (p *Plugin) server() (*pod, error) {
 	pods, err := p.pods()
 	if err != nil {
 		return nil, err
 	}
-	for _, good := range []func(*pod) bool{(*pod).ready, (*pod).running} {
-		for i := range pods {
-			if good(&pods[i]) && pods[i].Meta.Deleted == nil {
-				return &pods[i], nil
+	for _, ends := range []bool{false, true} {
+		for _, good := range []func(*pod) bool{(*pod).ready, (*pod).running} {
+			for i := range pods {
+				if good(&pods[i]) && (pods[i].Meta.Deleted != nil) == ends {
+					return &pods[i], nil
+				}
 			}
 		}
 	}

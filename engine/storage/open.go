@@ -280,7 +280,7 @@ func (e *Engine) openSystem(fresh bool) error {
 	if err != nil {
 		return err
 	}
-	e.Tables = &table.Engine{Env: e.opt.Env, FS: e.opt.FS, Pool: e.Pool, Spaces: e.Spaces, Locks: e.Locks, Trx: e.Trx, Undo: e.Trx.Undo()}
+	e.Tables = &table.Engine{Env: e.opt.Env, FS: e.opt.FS, Pool: e.Pool, Spaces: e.Spaces, Locks: e.Locks, Trx: e.Trx, Undo: e.Trx.Undo(), Usages: &table.Usages{}}
 	if fresh {
 		if err := dict.Bootstrap(e.Tables); err != nil {
 			return err

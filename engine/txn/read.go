@@ -175,6 +175,7 @@ func (s *Session) Get(o *Table, key []byte, columns []int, batch *types.Batch) (
 	}
 	if t.Trx.LockingReads() && o.temporary == nil {
 		if err = s.m.Suspended(); err == nil {
+			s.counted(o, 0, 1)
 			found, err = t.point.read(t, o, key, lock.RecordS, lock.Block, columns, batch)
 		}
 		return found, s.leave(err)
@@ -188,6 +189,7 @@ func (s *Session) Get(o *Table, key []byte, columns []int, batch *types.Batch) (
 	}
 	if err == nil {
 		found, err = t.worker(o).Get(o.tbl, key, snap, columns, batch)
+		s.counted(o, 0, 1)
 	}
 	return found, s.leave(err)
 }
@@ -199,8 +201,15 @@ func (s *Session) GetLocked(o *Table, key []byte, mode lock.Mode, policy lock.Po
 	if err != nil {
 		return false, err
 	}
+	s.counted(o, 0, 1)
 	found, err = t.point.read(t, o, key, mode, policy, columns, batch)
 	return found, s.leave(err)
+}
+
+// counted counts rows that are read by way of the index at a position.
+func (s *Session) counted(o *Table, position int, rows uint64) {
+	o.access = position
+	o.tbl.Count(table.Fetched, position, s.id, rows)
 }
 
 // mayWrite reports whether rows of the table may be changed and locked: not if its
@@ -285,6 +294,9 @@ type Scan struct {
 	scan table.Scanner
 	lock bool
 	own  bool // of a temporary table
+	// o and access are what it reads, and by which index: table.NoIndex of a whole table.
+	o      *Table
+	access int
 }
 
 // NewScan returns a scan, to be used for as long as the session lives.
@@ -303,6 +315,10 @@ func (c *Scan) Start(o *Table, r table.Range) error {
 		r.Locking, r.Lock, r.Policy = true, lock.RecordS, lock.Block
 	}
 	c.t, c.lock, c.own = t, r.Locking, o.temporary != nil
+	c.o, c.access = o, r.Index
+	if r.Index == 0 && r.Low == nil && r.High == nil {
+		c.access = table.NoIndex
+	}
 	if !c.own {
 		if r.Locking {
 			err = s.m.Suspended()
@@ -353,6 +369,7 @@ func (c *Scan) Next(batch *types.Batch) (more bool, err error) {
 		return false, err
 	}
 	more, err = c.scan.Next(batch)
+	c.s.counted(c.o, c.access, uint64(batch.Len()))
 	return more, c.s.leave(err)
 }
 

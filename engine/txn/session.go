@@ -180,6 +180,9 @@ func (s *Session) Begin(opt BeginOptions) error {
 func (s *Session) set(t *Txn) {
 	s.mu.Lock()
 	s.t, s.cur = t, t
+	if t != nil {
+		t.counts = s.id
+	}
 	s.mu.Unlock()
 }
 

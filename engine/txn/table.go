@@ -28,6 +28,8 @@ type Table struct {
 	changes bool // the transaction has the metadata lock of who changes rows
 	parents []parent
 	watch   *Watch // who watches its rows, or nil
+	// access is the index by which rows were read last, for the counts of what is changed.
+	access int
 	// temporary is what the session has of a temporary table; nil: it is none.
 	temporary *temporaryTable
 }

@@ -197,6 +197,7 @@ func (c *Catalog) deleteTables(tables []garbage) error {
 			if err := c.e.Spaces.Drop(spaces[i]); err != nil {
 				return fmt.Errorf("dict: deleting the tablespace of table %d: %w", g.table, err)
 			}
+			c.e.Usages.Forget(g.table)
 		}
 		if err := c.deletePhysical(g); err != nil {
 			return err

@@ -23,6 +23,7 @@ const (
 type Disk struct {
 	root     string
 	stats    Stats
+	files    fileCounts
 	datasync func(fd int) error                                   // fdatasync, but for tests
 	scarce   func(name string, err error, times int) (again bool) // nil: it is not tried again
 }
@@ -73,7 +74,7 @@ func (d *Disk) Open(name string, opt OpenOptions) (File, error) {
 		f.Close()
 		return nil, pathError("open", name, err)
 	}
-	of := &osFile{f: f, disk: d, name: name, readOnly: opt.ReadOnly}
+	of := &osFile{f: f, disk: d, name: name, readOnly: opt.ReadOnly, counts: d.files.of(name)}
 	of.direct.Store(direct)
 	return of, nil
 }
@@ -101,7 +102,10 @@ func (d *Disk) Remove(name string) error {
 	if name == "." {
 		return pathError("remove", name, fs.ErrInvalid)
 	}
-	return pathError("remove", name, os.Remove(path))
+	if err = os.Remove(path); err == nil {
+		d.files.forget(name)
+	}
+	return pathError("remove", name, err)
 }
 
 // Rename implements [FS].
@@ -121,6 +125,7 @@ func (d *Disk) Rename(from, to string) error {
 	if err != nil {
 		return &os.LinkError{Op: "rename", Old: from, New: to, Err: cause(err)}
 	}
+	d.files.rename(from, to)
 	return nil
 }
 

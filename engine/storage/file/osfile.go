@@ -18,6 +18,7 @@ type osFile struct {
 	disk     *Disk
 	name     string
 	readOnly bool
+	counts   *fileCount
 	direct   atomic.Bool // O_DIRECT is set on the descriptor
 
 	syncing sync.Mutex // held while a sync runs
@@ -35,6 +36,8 @@ func (f *osFile) ReadAt(p []byte, off int64) (int, error) {
 	}
 	f.disk.stats.Reads.Add(1)
 	f.disk.stats.ReadBytes.Add(int64(n))
+	f.counts.reads.Add(1)
+	f.counts.readBytes.Add(uint64(n))
 	if err == nil || err == io.EOF {
 		return n, err
 	}
@@ -52,6 +55,8 @@ func (f *osFile) WriteAt(p []byte, off int64) (int, error) {
 	}
 	f.disk.stats.Writes.Add(1)
 	f.disk.stats.WriteBytes.Add(int64(n))
+	f.counts.writes.Add(1)
+	f.counts.writeBytes.Add(uint64(n))
 	if err != nil {
 		return n, f.fail("write", off, err)
 	}
@@ -89,6 +94,7 @@ func (f *osFile) unsetDirect() bool {
 // Therefore each waits for the one before it and does not succeed where that failed.
 func (f *osFile) Sync() error {
 	f.disk.stats.Syncs.Add(1)
+	f.counts.syncs.Add(1)
 	f.syncing.Lock()
 	defer f.syncing.Unlock()
 	if f.lost == nil {

@@ -27,6 +27,8 @@ type Engine struct {
 	Undo   *undo.Manager
 	// Lookup finds the table of an undo record; [ErrNoTable] if it was dropped.
 	Lookup func(id uint64) (*Table, error)
+	// Usages counts what sessions do with rows; nil: nobody wants to know.
+	Usages *Usages
 
 	uses env.Gate
 }
@@ -91,6 +93,7 @@ type Table struct {
 	nextRow  atomic.Uint64                // next hidden row id
 	rows     atomic.Int64                 // estimate, kept up by the workers
 	stats    []atomic.Pointer[statistics] // by index position
+	usage    []*indexUsage                // by index position+1; nil: it is not counted
 }
 
 // Open returns the table with the definition and the data given.
@@ -99,7 +102,7 @@ func (e *Engine) Open(s *record.Schema, at Physical) (*Table, error) {
 	if err != nil {
 		return nil, fmt.Errorf("table %s.%s: %w", s.Table.Schema, s.Name, err)
 	}
-	t := &Table{Schema: s, Where: at, engine: e, space: sp, stats: newStatistics(len(s.Keys))}
+	t := &Table{Schema: s, Where: at, engine: e, space: sp, stats: newStatistics(len(s.Keys)), usage: e.Usages.of(s)}
 	for _, k := range s.Keys {
 		root, ok := at.Roots[k.ID]
 		if !ok {

@@ -410,13 +410,17 @@ const kindLockTables = "LOCK TABLES"
 // Errors: 1356, 1449.
 func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 	schema, name, _ := strings.Cut(u.View, ".")
-	h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
-	if err != nil {
-		return err
-	}
-	v, _ := catalog.ViewOf(h.Table().Schema.Table)
-	h.Release()
 	a := s.privileges()
+	v := catalog.View{Invoker: schema == sysSchema}
+	if !v.Invoker {
+		h, err := s.eng.Catalog.OpenTable(s.txn.Trx(), schema, name)
+		if err != nil {
+			return err
+		}
+		v, _ = catalog.ViewOf(h.Table().Schema.Table)
+		h.Release()
+	}
+	var err error
 	if !v.Invoker {
 		k, err := s.m.accounts()
 		if err != nil || k.set == nil {
@@ -434,6 +438,8 @@ func (s *Session) mayUseBelow(u *plan.Use, kind string) error {
 		err = mayLockBy(a, u.Schema, u.Table)
 	case u.Changed:
 		err = mayChange(a, u, kind, &ast.Insert{})
+	case u.Schema == perfSchema && guarded[u.Table]:
+		err = mayReadPerf(a, u.Table, s.info.Host)
 	default:
 		err = a.Columns(u.Schema, u.Table, u.Columns, priv.Select, "SELECT")
 	}

@@ -482,12 +482,16 @@ func (s *Session) grant(ctx context.Context, st *ast.Grant) error {
 	if st.On.Kind != "" && !strings.EqualFold(st.On.Kind, "TABLE") {
 		return notSupported("privileges on a %s", strings.ToLower(st.On.Kind))
 	}
-	if known, ok := virtualSchema(on.Schema); ok {
+	known, made := virtualSchema(on.Schema)
+	if made && known == infoSchema {
 		return s.deniedSchema(known)
 	}
 	r, err := priv.NewRequest(st.Privileges, on, st.WithGrantOption)
 	if err != nil {
 		return err
+	}
+	if made && known == perfSchema && (r.All || r.Mask&^perfGrants != 0) {
+		return s.deniedSchema(known)
 	}
 	if err := s.mayGrant(r, st.Revoke); err != nil {
 		return err
@@ -554,7 +558,10 @@ func (s *Session) checkGranted(r *priv.Request) error {
 	if r.On.Table == "" {
 		return nil
 	}
-	def, err := s.definition(r.On.Schema, r.On.Table)
+	def, err := madeDefinition(r.On.Schema, r.On.Table), error(nil)
+	if def == nil {
+		def, err = s.definition(r.On.Schema, r.On.Table)
+	}
 	switch {
 	case err != nil:
 		return err

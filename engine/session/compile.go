@@ -41,6 +41,8 @@ type compiled struct {
 	limit     time.Duration // of a query's hint
 	// kept are warnings, each time that it runs, about what it says to no effect.
 	kept []*sqlerr.Error
+	// scans caches hasScan: 0 is not known.
+	scans atomic.Uint32
 	// digest is where its statement is counted.
 	digest atomic.Pointer[digest]
 	// size is about how many bytes it takes, with the tree.
@@ -137,7 +139,18 @@ func (l *schemaCatalog) lookup(schema, name string, shared bool) (plan.Source, e
 			s.startLimit()
 			return plan.Source{Virtual: v}, s.pointDefinitions()
 		}
-		return plan.Source{}, sqlerr.New(sqlerr.UnknownTable, name, known)
+		if view := sysViews[name]; view != nil && known == sysSchema {
+			l.volatile = true
+			q, err := catalog.ParseQuery(view.query, s.holdsText)
+			return plan.Source{View: &plan.ViewSource{Schema: sysSchema, Name: name, Query: q, QuerySchema: sysSchema, Columns: view.columns}}, err
+		}
+		if known != sysSchema { // a schema sys of before may have tables of its own
+			return plan.Source{}, sqlerr.New(sqlerr.UnknownTable, name, known)
+		}
+	}
+	if v := madeOf(schema, name); v != nil {
+		l.volatile = true
+		return plan.Source{Virtual: v}, nil
 	}
 	if err := s.pointQuery(); err != nil {
 		return plan.Source{}, err
@@ -146,6 +159,9 @@ func (l *schemaCatalog) lookup(schema, name string, shared bool) (plan.Source, e
 	schema, name = strings.Clone(schema), strings.Clone(name)
 	shared = shared || l.making == txn.Name{Schema: schema, Table: name}
 	t, err := s.openTable(schema, name, shared)
+	if schema == sysSchema && errorNumber(err) == sqlerr.BadDBError {
+		err = sqlerr.New(sqlerr.NoSuchTable, schema, name)
+	}
 	if err != nil {
 		return plan.Source{}, err
 	}

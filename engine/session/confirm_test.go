@@ -71,7 +71,7 @@ func readsBeforeTables(t *testing.T, r *sessiontest.Rig, readOnly bool) {
 			}
 			return nil
 		}
-		if got := r.Text(reader, read.text); !strings.Contains(got, read.want) || strings.Contains(got, "rror") {
+		if got := r.Text(reader, read.text); !strings.Contains(got, read.want) || strings.Contains(got, "error ") || strings.Contains(got, "Error") {
 			t.Errorf("read-only %v, %s: %s", readOnly, read.text, got)
 		}
 		if r.ReadPoint = nil; asked != 1 {

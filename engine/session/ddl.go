@@ -153,6 +153,9 @@ func (s *Session) tableName(n ast.TableName) (schema, name string, err error) {
 	if known, ok := virtualSchema(schema); ok {
 		return "", "", s.deniedSchema(known)
 	}
+	if madeOf(schema, n.Name) != nil {
+		return "", "", s.deniedSchema(schema)
+	}
 	return schema, n.Name, nil
 }
 

@@ -46,7 +46,7 @@ type digestPart struct {
 
 // DigestCounts is what is known of statements.
 type DigestCounts struct {
-	Count, Errors, Warnings           uint64
+	Count, Errors, Warnings, Scans    uint64
 	RowsAffected, RowsSent, RowsRead  uint64
 	TotalTime, LeastTime, LongestTime time.Duration
 	FirstSeen, LastSeen               types.Timestamp
@@ -100,11 +100,9 @@ func (s *Session) record(now time.Duration, err error) {
 	}
 	if err != nil {
 		s.m.failed.Add(1)
+		s.m.errors.add(err, types.Timestamp(s.x.Now.UnixMicro()))
 	}
-	sent, examined, text := uint64(0), m.examined+s.work.run.Examined, ""
-	if s.out.sent {
-		sent = s.out.rows
-	}
+	sent, examined, text := s.sentRows(), s.examined(), ""
 	if d := &s.m.digests; d.max > 0 {
 		of := &d.rest
 		if errorNumber(err) != sqlerr.ParseError {
@@ -129,6 +127,17 @@ func (s *Session) record(now time.Duration, err error) {
 	m.start = now
 }
 
+// sentRows is how many rows the statement has sent.
+func (s *Session) sentRows() uint64 {
+	if s.out.sent {
+		return s.out.rows
+	}
+	return 0
+}
+
+// examined is how many rows it has read.
+func (s *Session) examined() uint64 { return s.meter.examined + s.work.run.Examined }
+
 // digested is the text of the digest of the statement that has ended, empty for what is none.
 func (m *meter) digested(err error) string {
 	if errorNumber(err) == sqlerr.ParseError {
@@ -146,6 +155,9 @@ func (d *digest) add(session uint64, took time.Duration, m *meter, sent, examine
 	}
 	if failed {
 		n.Errors++
+	}
+	if m.ran.hasScan() {
+		n.Scans++
 	}
 	n.Warnings += uint64(m.out.Warnings)
 	n.RowsAffected += m.out.AffectedRows
@@ -192,7 +204,7 @@ func (n *DigestCounts) add(o *DigestCounts) {
 		*n = *o
 		return
 	}
-	n.Count, n.Errors, n.Warnings = n.Count+o.Count, n.Errors+o.Errors, n.Warnings+o.Warnings
+	n.Count, n.Errors, n.Warnings, n.Scans = n.Count+o.Count, n.Errors+o.Errors, n.Warnings+o.Warnings, n.Scans+o.Scans
 	n.RowsAffected, n.RowsSent, n.RowsRead = n.RowsAffected+o.RowsAffected, n.RowsSent+o.RowsSent, n.RowsRead+o.RowsRead
 	n.TotalTime += o.TotalTime
 	n.LeastTime, n.LongestTime = min(n.LeastTime, o.LeastTime), max(n.LongestTime, o.LongestTime)

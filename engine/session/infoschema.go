@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -15,10 +16,11 @@ import (
 	"github.com/triremedb/trireme/engine/types"
 )
 
-// The schemas that are made up.
+// The schemas that are made up. Of that of the system tables only some tables are: see madeOf.
 const (
 	infoSchema = "information_schema"
 	perfSchema = "performance_schema"
+	sysSchema  = "sys"
 )
 
 // virtualSchema finds a schema that is made up, whose name has any case.
@@ -28,14 +30,41 @@ func virtualSchema(name string) (string, bool) {
 		return infoSchema, true
 	case strings.EqualFold(name, perfSchema):
 		return perfSchema, true
+	case name == sysSchema:
+		return sysSchema, true
 	}
 	return "", false
+}
+
+// madeOf finds a table that is made up, whether all of its schema are or not; nil: it is none, or a view of sys.
+func madeOf(schema, name string) *catalog.Virtual {
+	if known, ok := virtualSchema(schema); ok {
+		return virtualTable(known, name)
+	}
+	if schema != priv.Schema {
+		return nil
+	}
+	if v := virtualTable(priv.Schema, name); v != nil && v.Def.Name == name {
+		return v
+	}
+	return nil
 }
 
 // virtualTable finds a table of such a schema, nil if there is none.
 func virtualTable(schema, name string) *catalog.Virtual {
 	loadVirtuals()
 	return virtuals[schema][strings.ToUpper(name)]
+}
+
+// madeDefinition is the definition of a table or view that is made up; nil: it is none.
+func madeDefinition(schema, name string) *record.Table {
+	if v := madeOf(schema, name); v != nil {
+		return v.Def
+	}
+	if view := sysViews[name]; view != nil && schema == sysSchema {
+		return view.def
+	}
+	return nil
 }
 
 // made is a virtual table as it is declared: its columns as in CREATE TABLE, and what
@@ -68,29 +97,31 @@ var (
 // loadVirtuals makes the tables of their declarations, once.
 func loadVirtuals() {
 	virtualsOnce.Do(func() {
-		virtuals = map[string]map[string]*catalog.Virtual{infoSchema: {}, perfSchema: {}}
+		virtuals = map[string]map[string]*catalog.Virtual{infoSchema: {}, perfSchema: {}, sysSchema: {}, priv.Schema: {}}
 		virtualNames = map[string][]string{}
 		ofGroup = map[*catalog.Virtual]bool{}
 		for n, list := range declared {
 			for i := range list {
-				v := addVirtual(&list[i])
-				ofGroup[v] = n < declaredOfGroup
+				d := &list[i]
+				def, err := virtualDefinition(d)
+				if err != nil {
+					panic(fmt.Sprintf("session: the definition of %s.%s is wrong: %v", d.schema, d.name, err)) // a constant of this package
+				}
+				ofGroup[addVirtual(def, d.rows)] = n < declaredOfGroup
 			}
 		}
+		loadShapes()
 	})
 }
 
-func addVirtual(d *made) *catalog.Virtual {
-	def, err := virtualDefinition(d)
-	if err != nil {
-		panic(fmt.Sprintf("session: the definition of %s.%s is wrong: %v", d.schema, d.name, err)) // a constant of this package
-	}
+// addVirtual adds a table; rows gives its rows, nil if it has none.
+func addVirtual(def *record.Table, rows func(q *virtualRows) error) *catalog.Virtual {
 	v := &catalog.Virtual{Def: def}
 	v.Open = func(source any, p catalog.Predicate) (catalog.VirtualReader, error) {
 		q := &virtualRows{s: source.(*Session), def: def, pred: p}
 		r := &virtualReader{q: q}
-		if d.rows != nil {
-			err := d.rows(q)
+		if rows != nil {
+			err := rows(q)
 			if err == nil {
 				err = q.s.acl.unread // it shows what the session may see, and nobody knows what that is
 			}
@@ -105,8 +136,8 @@ func addVirtual(d *made) *catalog.Virtual {
 		r.VirtualReader = catalog.NewRowsReader(q.list)
 		return r, nil
 	}
-	virtuals[d.schema][strings.ToUpper(d.name)] = v
-	virtualNames[d.schema] = append(virtualNames[d.schema], d.name)
+	virtuals[def.Schema][strings.ToUpper(def.Name)] = v
+	virtualNames[def.Schema] = append(virtualNames[def.Schema], def.Name)
 	return v
 }
 
@@ -226,6 +257,8 @@ func virtualValue(v any, t *types.Type) (types.Value, error) {
 		from = types.NewInt(v)
 	case uint64:
 		from = types.NewUint(v)
+	case float64:
+		from = types.NewDouble(v)
 	case types.Timestamp:
 		if v == 0 {
 			return types.Null, nil
@@ -248,7 +281,8 @@ func (q *virtualRows) eachSchema(column int, fn func(of dict.Schema) error) erro
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{infoSchema, perfSchema} {
+	schemas = slices.DeleteFunc(schemas, func(of dict.Schema) bool { return of.Name == sysSchema }) // one of before
+	for _, name := range []string{infoSchema, perfSchema, sysSchema} {
 		schemas = append(schemas, dict.Schema{Name: name, Collation: types.CollationUTF8MB40900AI})
 	}
 	for _, of := range schemas {
@@ -281,15 +315,10 @@ func (q *virtualRows) eachTable(schemaColumn, nameColumn int, fn func(t *listed)
 	want, only := q.equal(nameColumn)
 	a := q.s.privileges()
 	return q.eachSchema(schemaColumn, func(of dict.Schema) error {
-		if known, ok := virtualSchema(of.Name); ok {
-			loadVirtuals()
-			for _, name := range virtualNames[known] {
-				if !only || name == want {
-					if err := fn(&listed{def: virtuals[known][strings.ToUpper(name)].Def, virtual: true}); err != nil {
-						return err
-					}
-				}
-			}
+		if err := q.eachMade(of.Name, want, only, fn); err != nil {
+			return err
+		}
+		if _, ok := virtualSchema(of.Name); ok {
 			return nil
 		}
 		names, err := q.s.eng.Catalog.TableNames(nil, of.Name)
@@ -309,6 +338,27 @@ func (q *virtualRows) eachTable(schemaColumn, nameColumn int, fn func(t *listed)
 		}
 		return nil
 	})
+}
+
+// eachMade calls fn with the tables and views of a schema that are made up, and that the session sees.
+func (q *virtualRows) eachMade(schema, want string, only bool, fn func(t *listed) error) error {
+	loadVirtuals()
+	a := q.s.privileges()
+	for _, name := range virtualNames[schema] {
+		if only && name != want || !a.SeesTable(schema, name) {
+			continue
+		}
+		t := &listed{virtual: true}
+		if v := virtuals[schema][strings.ToUpper(name)]; v != nil {
+			t.def = v.Def
+		} else {
+			t.def = sysViews[name].def
+		}
+		if err := fn(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (q *virtualRows) openListed(id uint64, fn func(t *listed) error) error {

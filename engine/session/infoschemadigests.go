@@ -27,7 +27,7 @@ func rowsDigests(q *virtualRows) error {
 	}
 	for _, d := range q.s.m.Statements() {
 		q.row(orNull(d.Schema), orNull(d.ID), orNull(d.Text), d.Count, picoseconds(d.TotalTime), picoseconds(d.LeastTime), picoseconds(d.TotalTime)/d.Count,
-			picoseconds(d.LongestTime), 0, d.Errors, d.Warnings, d.RowsAffected, d.RowsSent, d.RowsRead, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+			picoseconds(d.LongestTime), 0, d.Errors, d.Warnings, d.RowsAffected, d.RowsSent, d.RowsRead, 0, 0, 0, 0, 0, 0, d.Scans, 0, 0, 0, 0, d.Scans, 0, 0, 0, 0, 0,
 			d.FirstSeen, d.LastSeen, 0, 0, 0, nil, nil, 0)
 	}
 	return nil

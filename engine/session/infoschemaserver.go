@@ -56,8 +56,6 @@ var perfTables = []made{
 	{perfSchema, "trireme_large_transactions", "TRANSACTION_ID varchar(96), LEADER_ID char(36), PROCESSLIST_ID bigint unsigned, TIME bigint unsigned, MEMBER_ID char(36), STATE varchar(16), " +
 		"EVENTS bigint unsigned, EVENT_BYTES bigint unsigned, STORED_BYTES bigint unsigned, SYNCED_BYTES bigint unsigned, WHOLE varchar(3), " +
 		"APPLIED_BYTES bigint unsigned, APPLIED_ROWS bigint unsigned, APPLIER_WAITS_FOR varchar(64)", rowsLarge},
-	{perfSchema, "threads", "THREAD_ID bigint unsigned, NAME varchar(128), TYPE varchar(10), PROCESSLIST_ID bigint unsigned, PROCESSLIST_USER varchar(32), PROCESSLIST_HOST varchar(255), PROCESSLIST_DB varchar(64), " +
-		"PROCESSLIST_COMMAND varchar(16), PROCESSLIST_TIME bigint, PROCESSLIST_STATE varchar(64), PROCESSLIST_INFO longtext", rowsThreads},
 }
 
 func rowsCharsets(q *virtualRows) error {
@@ -130,13 +128,6 @@ func orNull(text string) any {
 func rowsProcesses(q *virtualRows) error {
 	q.processes(func(p *Process) {
 		q.row(p.ID, p.User, p.Host, orNull(p.Schema), p.Command, int64(p.Time/time.Second), p.State, orNull(p.Info))
-	})
-	return nil
-}
-
-func rowsThreads(q *virtualRows) error {
-	q.processes(func(p *Process) {
-		q.row(p.ID, "thread/sql/one_connection", "FOREGROUND", p.ID, p.User, p.Host, orNull(p.Schema), p.Command, int64(p.Time/time.Second), orNull(p.State), orNull(p.Info))
 	})
 	return nil
 }
@@ -245,6 +236,7 @@ func rowsStatus(q *virtualRows, global bool) error {
 	stats.Each(add)
 	m.opt.Backend.Stats(add)
 	m.kinds.each(add)
+	q.toolStatus(&stats, add)
 	tlsStatus(q.s, list)
 	names := make([]string, 0, len(list))
 	for name := range list {

@@ -39,11 +39,18 @@ func rowsTables(q *virtualRows) error {
 	return q.eachTable(1, 2, func(t *listed) error {
 		d := t.def
 		switch {
-		case t.virtual:
-			q.row("def", d.Schema, d.Name, "SYSTEM VIEW", nil, 10, nil, 0, 0, 0, 0, 0, 0, nil, nil, nil, nil, nil, nil, "", "")
-			return nil
 		case catalog.IsView(d):
 			q.row("def", d.Schema, d.Name, "VIEW", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, q.time(catalog.Created(d)), nil, nil, nil, nil, nil, "VIEW")
+			return nil
+		case t.virtual && d.Schema != infoSchema:
+			engine := "InnoDB"
+			if d.Schema == perfSchema {
+				engine = "PERFORMANCE_SCHEMA"
+			}
+			q.row("def", d.Schema, d.Name, "BASE TABLE", engine, 10, "Dynamic", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, collationText(types.CollationUTF8MB40900AI), nil, "", "")
+			return nil
+		case t.virtual:
+			q.row("def", d.Schema, d.Name, "SYSTEM VIEW", nil, 10, nil, 0, 0, 0, 0, 0, 0, nil, nil, nil, nil, nil, nil, "", "")
 			return nil
 		}
 		rows := t.open.Rows()
@@ -156,8 +163,12 @@ func (q *virtualRows) column(t *listed, c *record.Column, position int, key, pri
 	if ty.Kind == types.KindTime || ty.Kind == types.KindDateTime || ty.Kind == types.KindTimestamp {
 		fsp = int(ty.FSP)
 	}
-	q.row("def", t.def.Schema, t.def.Name, c.Name, position, columnDefault(c), yesNo(!ty.NotNull), ty.Kind.String(), chars, octets, precision, scale, fsp, charset, collation,
-		catalog.TypeText(ty), key, columnExtra(t.def, c), privileges, c.Comment, escapedExpression(c.Generated), nil)
+	value, extra := columnDefault(c), columnExtra(t.def, c)
+	if of := shapeOf[t.def]; of != nil {
+		key, value, extra = of[position-1].key, of[position-1].value, of[position-1].extra
+	}
+	q.row("def", t.def.Schema, t.def.Name, c.Name, position, value, yesNo(!ty.NotNull), ty.Kind.String(), chars, octets, precision, scale, fsp, charset, collation,
+		catalog.TypeText(ty), key, extra, privileges, c.Comment, escapedExpression(c.Generated), nil)
 }
 
 // escapedExpression is an expression as information_schema has it: with backslashes before

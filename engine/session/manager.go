@@ -21,8 +21,10 @@ type Options struct {
 	Env env.Env
 	FS  file.FS // the node's directory, for temporary files
 	// Files is the directory of secure_file_priv, whose files statements may name; nil: there is none.
-	Files   *file.Confined
-	Backend Backend
+	Files *file.Confined
+	// FileCounts counts the work on the files of the node's directory; nil: nobody does.
+	FileCounts FileCounter
+	Backend    Backend
 
 	// Variables are initial values of global variables by name, as the configuration
 	// has them: text as in an option file.
@@ -85,6 +87,8 @@ type Manager struct {
 	logScans      atomic.Bool // log_queries_not_using_indexes
 	uses          accountUses
 	audit         audits
+	clients       clients
+	errors        errorCounts
 	history       history
 
 	mu       sync.Mutex
@@ -203,6 +207,7 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 	s.ends, s.stops, s.patience = s.readEnds, s.waitEnds, s.mayWait
 	s.turn.UseProcessors(m.opt.Processors)
 	s.until = func() time.Duration { return s.limit }
+	s.counts.mu = &s.mu
 	s.process = Process{ID: s.id, User: info.User, Host: info.Host, Command: "Sleep"}
 	s.out.s = s
 	if err := m.add(s); err != nil {
@@ -217,6 +222,9 @@ func (m *Manager) Open(info ConnectionInfo) (*Session, error) {
 	}
 	if err == nil {
 		err = m.admit(s)
+	}
+	if err == nil && !info.system {
+		m.clients.connect(s.info.User, s.info.Host, &s.counts)
 	}
 	if err != nil {
 		err = s.clientError(err)

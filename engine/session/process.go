@@ -121,7 +121,11 @@ func (s *Session) enter(command, text string) {
 }
 
 // leave notes that it has nothing to do, and returns when.
-func (s *Session) leave() time.Duration {
+func (s *Session) leave() time.Duration { return s.leaveCounted(false, false) }
+
+// leaveCounted is leave of a statement that counts for its account: here, since the mutex that guards the counts is
+// locked anyway.
+func (s *Session) leaveCounted(counts, failed bool) time.Duration {
 	s.turn.End()
 	s.urgent, s.foresees, s.limit = false, false, 0
 	s.memory.End()
@@ -130,6 +134,9 @@ func (s *Session) leave() time.Duration {
 	now := s.env.Monotonic()
 	s.mu.Lock()
 	s.process.Command, s.process.Info, s.process.State, s.began = "Sleep", "", "", now
+	if counts {
+		s.counts.add(&s.meter, now-s.meter.start, s.sentRows(), s.examined(), failed)
+	}
 	s.killed.CompareAndSwap(killQuery, killNothing)
 	s.mu.Unlock()
 	return now

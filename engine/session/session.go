@@ -98,8 +98,9 @@ type Session struct {
 	kept         int64             // bytes of holdKept
 	work         scratch
 	meter        meter
-	caller       callerTrace // of the statement that comes
-	span         *span       // of the one that runs; nil: it is not traced
+	counts       clientCounts // of its statements
+	caller       callerTrace  // of the statement that comes
+	span         *span        // of the one that runs; nil: it is not traced
 
 	changes []Change
 	told    []Change // returned by TrackedChanges
@@ -361,6 +362,7 @@ func (s *Session) Close() error {
 	s.forgetPrepared()
 	s.share.End()
 	s.leaveUse()
+	s.m.clients.leave(&s.counts)
 	s.m.remove(s)
 	if err != nil {
 		return s.clientError(err)

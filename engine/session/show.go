@@ -213,12 +213,17 @@ func (s *Session) mayShow(schema string, st *ast.Show) error {
 
 // findTable checks that a table is there and returns its name as information_schema has it. Error: 1146.
 func (s *Session) findTable(schema, name string) (string, error) {
+	if v := madeOf(schema, name); v != nil {
+		return v.Def.Name, nil
+	}
 	if known, ok := virtualSchema(schema); ok {
-		v := virtualTable(known, name)
-		if v == nil {
+		if known != sysSchema {
 			return "", sqlerr.New(sqlerr.UnknownTable, strings.ToUpper(name), known)
 		}
-		return v.Def.Name, nil
+		if sysViews[name] == nil {
+			return "", sqlerr.New(sqlerr.NoSuchTable, known, name)
+		}
+		return name, nil
 	}
 	h, err := s.eng.Catalog.OpenTable(nil, schema, name)
 	if err != nil {

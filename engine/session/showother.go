@@ -38,10 +38,16 @@ func (s *Session) showCreate(st *ast.Show) error {
 	if schema == "" {
 		return sqlerr.New(sqlerr.NoDBError)
 	}
-	if known, ok := virtualSchema(schema); ok {
-		v := virtualTable(known, st.Table.Name)
-		if v == nil {
+	if known, ok := virtualSchema(schema); ok || madeOf(schema, st.Table.Name) != nil {
+		v := madeOf(schema, st.Table.Name)
+		switch {
+		case v == nil && known == sysSchema:
+			return s.showCreateSys(st)
+		case v == nil:
 			return sqlerr.New(sqlerr.UnknownTable, st.Table.Name, known)
+		}
+		if err := s.privileges().MayDescribe(schema, v.Def.Name); err != nil {
+			return err
 		}
 		return s.give([]column{{"Table", shortText}, {"Create Table", longText}}, []any{v.Def.Name, catalog.ShowCreateTable(v.Def, 0)})
 	}

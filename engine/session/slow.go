@@ -49,6 +49,21 @@ func (c *compiled) scansAll() bool {
 	return c.query != nil && plan.ScansAll(c.query.Root)
 }
 
+// hasScan is scansAll, which it remembers.
+func (c *compiled) hasScan() bool {
+	const unknown, no, yes = 0, 1, 2
+	switch {
+	case c == nil:
+		return false
+	case c.scans.Load() == unknown:
+		c.scans.Store(no)
+		if c.scansAll() {
+			c.scans.Store(yes)
+		}
+	}
+	return c.scans.Load() == yes
+}
+
 // Deadlock tells of a deadlock that a session's transaction was rolled back for.
 type Deadlock struct {
 	Session            uint64

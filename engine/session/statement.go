@@ -25,7 +25,7 @@ func (s *Session) Query(ctx context.Context, sql string, w ResultWriter) error {
 
 // ended ends a text, or the execution of a prepared statement. It returns what the client is told.
 func (s *Session) ended(err error) error {
-	now := s.leave()
+	now := s.leaveCounted(true, err != nil)
 	if err != nil {
 		err = s.failed(err)
 	}
@@ -91,7 +91,9 @@ func (s *Session) runText(ctx context.Context, sql string, w ResultWriter) (err 
 			return err
 		}
 		if more {
-			s.record(s.env.Monotonic(), nil)
+			now := s.env.Monotonic()
+			s.txnMu(func() { s.counts.add(&s.meter, now-s.meter.start, s.sentRows(), s.examined(), false) })
+			s.record(now, nil)
 			if s.m.opt.Trace != nil {
 				s.beginSpan()
 			}

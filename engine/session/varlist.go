@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/storage/file"
+	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -193,9 +195,14 @@ func serverVariables() []*variable {
 		intVar("optimizer_trace_limit", both|inert, 1, 0, math.MaxInt32),
 		uintVar("optimizer_trace_max_mem_size", both|inert, 1048576, 0, math.MaxUint32),
 		boolVar("partial_revokes", inGlobal, false).onCheck(checkPartial).with(forgetsAccounts),
-		boolVar("performance_schema", inGlobal|readOnly, false),
+		boolVar("performance_schema", inGlobal|readOnly, true),
+		uintVar("performance_schema_accounts_size", inGlobal|readOnly, clientsMax, clientsMax, clientsMax),
 		uintVar("performance_schema_digests_size", inGlobal|readOnly|atStart, 2000, 0, 200_000),
+		uintVar("performance_schema_hosts_size", inGlobal|readOnly, clientsMax, clientsMax, clientsMax),
 		uintVar("performance_schema_max_digest_length", inGlobal|readOnly, digestText, digestText, digestText),
+		uintVar("performance_schema_max_file_instances", inGlobal|readOnly, file.CountsMax, file.CountsMax, file.CountsMax),
+		uintVar("performance_schema_max_table_instances", inGlobal|readOnly, table.UsageMax, table.UsageMax, table.UsageMax),
+		uintVar("performance_schema_users_size", inGlobal|readOnly, clientsMax, clientsMax, clientsMax),
 		stringVar("pid_file", inGlobal|readOnly, ""),
 		stringVar("plugin_dir", inGlobal|readOnly, ""),
 		uintVar("port", inGlobal|readOnly, 3306, 0, 65535).computed(func(s *Session, _ bool) varValue {

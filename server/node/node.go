@@ -172,7 +172,7 @@ func (n *Node) open() (err error) {
 	if err != nil {
 		return err
 	}
-	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: temporary, Files: files, Backend: &backend{n},
+	if n.sessions, err = session.NewManager(session.Options{Env: n.env, FS: temporary, Files: files, FileCounts: fs, Backend: &backend{n},
 		Variables: n.variables(), StatementMemory: n.statements, Processors: turn.NewProcessors(), DiskSpace: func() (total, free uint64) { return diskSpace(n.dir) }, Panicked: n.panicked, Slow: n.slow, Deadlock: n.deadlocked, Audit: n.audit.Statement, Trace: n.recorder(), TraceText: n.cfg.String("trace_statement_text") != "OFF"}); err != nil {
 		return err
 	}

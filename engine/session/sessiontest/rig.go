@@ -126,7 +126,8 @@ func (r *Rig) open() {
 	r.Log.Discard, r.Log.Early = r.opt.Discard, r.opt.Early
 	r.Txns, err = txn.NewManager(txn.Options{Env: r.Env, Engine: r.Engine, Log: r.Log, FS: r.FS})
 	r.must(err)
-	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Files: r.opt.Files, Backend: backend{r}, Variables: r.opt.Variables, Slow: r.opt.Slow, Audit: r.opt.Audit, Deadlock: r.opt.Deadlock, DiskSpace: r.opt.DiskSpace, Processors: r.opt.Processors,
+	counts, _ := r.FS.(session.FileCounter)
+	r.Manager, err = session.NewManager(session.Options{Env: r.Env, FS: r.FS, Files: r.opt.Files, FileCounts: counts, Backend: backend{r}, Variables: r.opt.Variables, Slow: r.opt.Slow, Audit: r.opt.Audit, Deadlock: r.opt.Deadlock, DiskSpace: r.opt.DiskSpace, Processors: r.opt.Processors,
 		Trace: r.opt.Trace, TraceText: true, Panicked: r.opt.Panicked})
 	r.must(err)
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/catalog"
+	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/lock"
@@ -351,9 +352,14 @@ func (f *from) virtual(v *catalog.Virtual, alias string) (*joinTree, []visible, 
 	p.rels = append(p.rels, rel)
 	for i := range v.Def.Columns {
 		c := &v.Def.Columns[i]
-		p.newColumn(column{rel: rel, pos: i, typ: &c.Type, meta: Column{
+		co := expr.NewColumn(0, &c.Type, "").Coercibility()
+		if co == expr.Implicit && v.Def.Schema == "information_schema" {
+			// In MySQL these are of utf8mb3, and give way to what they are compared with.
+			co = expr.SysConst
+		}
+		p.newColumnOf(column{rel: rel, pos: i, typ: &c.Type, meta: Column{
 			Name: c.Name, Table: alias, Schema: v.Def.Schema, OrgTable: v.Def.Name, OrgName: c.Name, Type: &c.Type,
-		}})
+		}}, co)
 	}
 	return &joinTree{leaf: rel}, p.columnsVisible(rel), nil
 }

@@ -149,6 +149,10 @@ func TestClients(t *testing.T) {
 		WHERE USER = 'u' AND EVENT_NAME = 'statement/sql/select'`, "4 | 1 | 3")
 	expect(t, r, root, "SELECT user, statements, current_connections, total_connections, unique_hosts FROM sys.user_summary WHERE user = 'u'", "u | 4 | 1 | 2 | 1")
 	expect(t, r, root, "SELECT ERROR_NAME, SUM_ERROR_RAISED FROM performance_schema.events_errors_summary_global_by_error WHERE ERROR_NUMBER = 1054", "ER_BAD_FIELD_ERROR | 1")
+	expect(t, r, root, "SELECT EVENT_NAME, EVENT_ID > 5, CURRENT_SCHEMA FROM performance_schema.events_statements_current", "statement/sql/select | 1 | NULL")
+	r.Exec(here, "BEGIN")
+	expect(t, r, root, "SELECT STATE, ACCESS_MODE, ISOLATION_LEVEL, AUTOCOMMIT FROM performance_schema.events_transactions_current", "ACTIVE | READ WRITE | REPEATABLE READ | NO")
+	r.Exec(here, "ROLLBACK")
 	r.Exec(root, "TRUNCATE performance_schema.accounts")
 	expect(t, r, root, accounts, "u | 10.0.0.1 | 1 | 1")
 	if err := here.Close(); err != nil {

@@ -21,8 +21,12 @@ type Transaction struct {
 	Waits     bool // for a lock
 	Isolation string
 	ReadOnly  bool
+	OneOnly   bool   // it is that of one statement: autocommit
 	Statement string // that its session runs; empty: none
 }
+
+// publishedGoesOn is set once the transaction is to go on after its first statement.
+const publishedGoesOn = 1 << 16
 
 // publishedTrx packs what others may see of a transaction that begins.
 func publishedTrx(level trx.Isolation, readOnly bool) uint32 {
@@ -42,7 +46,7 @@ func (s *Session) transaction() (t Transaction, ok bool) {
 	}
 	p := s.published.Load()
 	t = Transaction{ID: of.ID(), Session: s.id, User: s.process.User, Host: s.process.Host, Age: s.env.Monotonic() - of.Started(),
-		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation(p>>1)], ReadOnly: p&1 != 0, Statement: s.process.Info}
+		Waits: s.txn.Waits() != "", Isolation: isolationTexts[trx.Isolation((p&^publishedGoesOn)>>1)], ReadOnly: p&1 != 0, OneOnly: p&publishedGoesOn == 0, Statement: s.process.Info}
 	t.Began = s.env.Now().Add(-t.Age)
 	return t, true
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sql/expr"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/sqlerr"
@@ -314,19 +315,49 @@ func rowsThreadStatements(q *virtualRows) error {
 	return nil
 }
 
+// eventNumbers are the numbers of the statements that sessions run: how many they have run, and one.
+func (q *virtualRows) eventNumbers() map[uint64]uint64 {
+	numbers := map[uint64]uint64{}
+	for _, s := range q.s.m.all() {
+		numbers[s.id] = 1
+		for _, n := range s.counts.sums() {
+			numbers[s.id] += n.Count
+		}
+	}
+	return numbers
+}
+
+// runningMax is how long the text of a statement may be that is read to find its kind.
+const runningMax = 16 << 10
+
+// runningEvent is the instrument of a statement that runs.
+func runningEvent(text string) string {
+	if len(text) <= runningMax {
+		if list, err := ast.Parse(text, 0); err == nil && len(list) > 0 {
+			return statementEvent(statementKindOf(list[0]))
+		}
+	}
+	return statementEvent(comOther)
+}
+
 // rowsCurrentStatements lists the statements that run.
 func rowsCurrentStatements(q *virtualRows) error {
+	numbers := q.eventNumbers()
 	for _, p := range q.s.m.Processes() {
 		if p.Info == "" {
 			continue
 		}
-		q.row(p.ID, p.ID, nil, "statement/sql/other", nil, nil, nil, picoseconds(p.Time), 0, cutText(p.Info, 1024), nil, nil, orNull(p.Schema), nil, nil, nil, nil,
+		if err := q.s.interrupted(); err != nil {
+			return err
+		}
+		q.row(p.ID, numbers[p.ID], nil, runningEvent(p.Info), nil, nil, nil, picoseconds(p.Time), 0, cutText(p.Info, 1024), nil, nil, orNull(p.Schema), nil, nil, nil, nil,
 			nil, nil, nil, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, nil, nil, 0, nil, 0, 0, 0, "PRIMARY")
 	}
 	return nil
 }
 
 func rowsCurrentTransactions(q *virtualRows) error {
+	numbers := q.eventNumbers()
 	for _, t := range q.s.m.Transactions() {
 		access := "READ WRITE"
 		if t.ReadOnly {
@@ -336,7 +367,7 @@ func rowsCurrentTransactions(q *virtualRows) error {
 		if t.ID != 0 {
 			id = t.ID
 		}
-		q.row(t.Session, t.Session, nil, "transaction", "ACTIVE", id, nil, nil, nil, nil, nil, nil, nil, nil, picoseconds(t.Age), access, t.Isolation, "NO")
+		q.row(t.Session, numbers[t.Session], nil, "transaction", "ACTIVE", id, nil, nil, nil, nil, nil, nil, nil, nil, picoseconds(t.Age), access, t.Isolation, yesNo(t.OneOnly))
 	}
 	return nil
 }
@@ -392,8 +423,11 @@ func rowsPerfProcesses(q *virtualRows) error {
 func rowsThreads(q *virtualRows) error {
 	tls := map[uint64]string{}
 	for _, s := range q.s.m.all() {
-		if tls[s.id] = "TCP/IP"; s.whose().TLS != "" {
+		switch of := s.whose(); {
+		case of.TLS != "":
 			tls[s.id] = "SSL/TLS"
+		case of.Door == "mysql":
+			tls[s.id] = "TCP/IP"
 		}
 	}
 	q.processes(func(p *Process) {

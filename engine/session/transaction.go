@@ -112,7 +112,9 @@ func (s *Session) beginWork() error {
 		if err := s.begin(ast.AccessUnspecified); err != nil {
 			return err
 		}
-		t.multi = !s.opt.autocommit
+		if t.multi = !s.opt.autocommit; t.multi {
+			s.published.Or(publishedGoesOn)
+		}
 		t.begun = true
 		return s.interrupted() // the transaction knows nothing of a KILL before it
 	}
@@ -402,6 +404,7 @@ func (s *Session) runBegin(ctx context.Context, st *ast.Begin) error {
 		return err
 	}
 	s.trx.multi = true
+	s.published.Or(publishedGoesOn)
 	s.trackTransaction()
 	if st.ConsistentSnapshot && s.trx.level != trx.ReadCommitted {
 		if err := s.readPoint(); err != nil {
@@ -466,6 +469,7 @@ func (s *Session) complete(c ast.Completion, before *transactionState) error {
 			return err
 		}
 		s.trx.multi = true
+		s.published.Or(publishedGoesOn)
 	case ast.CompletionRelease:
 		s.gone.Store(true)
 	}

@@ -90,14 +90,19 @@ const (
 	ParseErrorInDigestFn                                Code = 3676
 	RegexpIllegalArgument                               Code = 3685
 	RegexpIndexOutOfBoundsError                         Code = 3686
+	RegexpInternalError                                 Code = 3687
 	RegexpRuleSyntax                                    Code = 3688
 	RegexpBadEscapeSequence                             Code = 3689
 	RegexpUnimplemented                                 Code = 3690
 	RegexpMismatchedParen                               Code = 3691
 	RegexpBadInterval                                   Code = 3692
 	RegexpMaxLtMin                                      Code = 3693
+	RegexpInvalidBackRef                                Code = 3694
+	RegexpLookBehindLimit                               Code = 3695
 	RegexpMissingCloseBracket                           Code = 3696
 	RegexpInvalidRange                                  Code = 3697
+	RegexpStackOverflow                                 Code = 3698
+	RegexpTimeOut                                       Code = 3699
 	RegexpPatternTooBig                                 Code = 3700
 	FKCannotDropParent                                  Code = 3730
 	FKNoColumnParent                                    Code = 3734
@@ -135,6 +140,7 @@ const (
 	CurrentPasswordCannotBeRetained                     Code = 3895
 	PartialRevokesExist                                 Code = 3896
 	CannotGrantSystemPrivToMandatoryRole                Code = 3897
+	RegexpInvalidFlag                                   Code = 3900
 	ConstraintNotFound                                  Code = 3940
 	TableValueConstructorMustHaveColumns                Code = 3942
 	ClientLocalFilesDisabled                            Code = 3948
@@ -147,8 +153,10 @@ const (
 	InvalidUserAttributeJSON                            Code = 3982
 	ImplicitComparisonForJSON                           Code = 3986
 	ImpossibleStringConversion                          Code = 3988
+	CharacterSetMismatch                                Code = 3995
 	UserReferencedAsDefiner                             Code = 4005
 	CannotUserReferencedAsDefiner                       Code = 4006
+	RegexNumberTooBig                                   Code = 4007
 	RoleGrantedToItself                                 Code = 4027
 	TableMustHaveAVisibleColumn                         Code = 4028
 	ClientInteractionTimeout                            Code = 4031
@@ -315,20 +323,28 @@ var rows3000 = []row{
 	{RegexpIllegalArgument, "ER_REGEXP_ILLEGAL_ARGUMENT", "HY000", "Illegal argument to a regular expression."},
 	{RegexpIndexOutOfBoundsError, "ER_REGEXP_INDEX_OUTOFBOUNDS_ERROR", "HY000",
 		"Index out of bounds in regular expression search."},
+	{RegexpInternalError, "ER_REGEXP_INTERNAL_ERROR", "HY000",
+		"Internal error in the regular expression library."},
 	{RegexpRuleSyntax, "ER_REGEXP_RULE_SYNTAX", "HY000",
 		"Syntax error in regular expression on line %d, character %d."},
 	{RegexpBadEscapeSequence, "ER_REGEXP_BAD_ESCAPE_SEQUENCE", "HY000",
 		"Unrecognized escape sequence in regular expression."},
 	{RegexpUnimplemented, "ER_REGEXP_UNIMPLEMENTED", "HY000",
-		"The regular expression contains a feature that is not available in this library version."},
+		"The regular expression contains a feature that is not " + "implemented in this library version."},
 	{RegexpMismatchedParen, "ER_REGEXP_MISMATCHED_PAREN", "HY000", "Mismatched parenthesis in regular expression."},
 	{RegexpBadInterval, "ER_REGEXP_BAD_INTERVAL", "HY000", "Incorrect description of a {min,max} interval."},
 	{RegexpMaxLtMin, "ER_REGEXP_MAX_LT_MIN", "HY000",
-		"The maximum is less than the minimum in a {min,max} interval."},
+		"The maximum is less than the minumum in a {min,max} interval."},
+	{RegexpInvalidBackRef, "ER_REGEXP_INVALID_BACK_REF", "HY000", "Invalid back-reference in regular expression."},
+	{RegexpLookBehindLimit, "ER_REGEXP_LOOK_BEHIND_LIMIT", "HY000",
+		"The look-behind assertion exceeds the limit in regular expression."},
 	{RegexpMissingCloseBracket, "ER_REGEXP_MISSING_CLOSE_BRACKET", "HY000",
 		"The regular expression contains an unclosed bracket expression."},
 	{RegexpInvalidRange, "ER_REGEXP_INVALID_RANGE", "HY000",
 		"The regular expression contains an [x-y] character range where x comes after y."},
+	{RegexpStackOverflow, "ER_REGEXP_STACK_OVERFLOW", "HY000",
+		"Overflow in the regular expression backtrack stack."},
+	{RegexpTimeOut, "ER_REGEXP_TIME_OUT", "HY000", "Timeout exceeded in regular expression match."},
 	{RegexpPatternTooBig, "ER_REGEXP_PATTERN_TOO_BIG", "HY000",
 		"The regular expression pattern exceeds limits on size or complexity."},
 	{FKCannotDropParent, "ER_FK_CANNOT_DROP_PARENT", "HY000",
@@ -405,6 +421,7 @@ var rows3000 = []row{
 			"ON."},
 	{CannotGrantSystemPrivToMandatoryRole, "ER_CANNOT_GRANT_SYSTEM_PRIV_TO_MANDATORY_ROLE", "HY000",
 		"AuthId %s is set as mandatory_roles. Cannot grant the '%s' privilege."},
+	{RegexpInvalidFlag, "ER_REGEXP_INVALID_FLAG", "HY000", "Invalid match mode flag in regular expression."},
 	{ConstraintNotFound, "ER_CONSTRAINT_NOT_FOUND", "HY000", "Constraint '%s' does not exist."},
 	{TableValueConstructorMustHaveColumns, "ER_TABLE_VALUE_CONSTRUCTOR_MUST_HAVE_COLUMNS", "HY000",
 		"Each row of a VALUES clause must have at least one column, unless when used as source in an INSERT " +
@@ -430,10 +447,13 @@ var rows3000 = []row{
 			"this is not what you want, consider converting JSON to a SQL numeric type with JSON_VALUE RETURNING"},
 	{ImpossibleStringConversion, "ER_IMPOSSIBLE_STRING_CONVERSION", "HY000",
 		"Conversion from collation %s into %s impossible for %s"},
+	{CharacterSetMismatch, "ER_CHARACTER_SET_MISMATCH", "HY000",
+		"Character set '%s' cannot be used in conjunction with '%s' in call to %s."},
 	{UserReferencedAsDefiner, "ER_USER_REFERENCED_AS_DEFINER", "HY000",
 		"User %s is referenced as a definer account in %s."},
 	{CannotUserReferencedAsDefiner, "ER_CANNOT_USER_REFERENCED_AS_DEFINER", "HY000",
 		"Operation %s failed for %s as it is referenced as a definer account in %s."},
+	{RegexNumberTooBig, "ER_REGEX_NUMBER_TOO_BIG", "HY000", "Decimal number in regular expression is too large."},
 	{RoleGrantedToItself, "ER_ROLE_GRANTED_TO_ITSELF", "HY000",
 		"User account %s is directly or indirectly granted to the role %s. The GRANT would create a loop"},
 	{TableMustHaveAVisibleColumn, "ER_TABLE_MUST_HAVE_A_VISIBLE_COLUMN", "HY000", "A table must have at least one visible column."},

@@ -42,6 +42,7 @@ var plan = [][]string{
 	{"engine/txn"},
 	{"engine/sql/ast"},
 	{"engine/sql/catalog"},
+	{"engine/sql/pattern"},
 	{"engine/sql/priv"},
 	{"engine/sql/expr"},
 	{"engine/sql/joinorder"},

@@ -83,10 +83,10 @@ func isWord(name string) bool {
 
 // notes are the differences from MySQL that a user may meet.
 var notes = map[string]string{
-	"regexp_like":                   "no look-around, back references, possessive or atomic groups, set operations (error 3690)",
-	"regexp_replace":                "as REGEXP_LIKE; `$` matches at the very end only",
-	"regexp_instr":                  "as REGEXP_REPLACE",
-	"regexp_substr":                 "as REGEXP_REPLACE",
+	"regexp_like":                   "no `\\N{name}`, blocks and numeric properties in `\\p`, `\\b` with `(?w)`; see regular expressions",
+	"regexp_replace":                "as REGEXP_LIKE",
+	"regexp_instr":                  "as REGEXP_LIKE",
+	"regexp_substr":                 "as REGEXP_LIKE",
 	"statement_digest":              "the digest of `events_statements_summary_by_digest`, another number than MySQL's",
 	"load_file":                     "a file of `secure_file_priv` of the node that runs it, for accounts that hold `FILE`; NULL for others",
 	"uuid_short":                    "error 1235 where the server gives no numbers",

@@ -5,18 +5,21 @@ import (
 	"math"
 	"regexp"
 	"regexp/syntax"
-	"strconv"
 	"strings"
 	"sync"
 	"unicode/utf8"
 
+	pat "github.com/triremedb/trireme/engine/sql/pattern"
 	"github.com/triremedb/trireme/engine/types"
 )
 
 // A matcher is a compiled pattern. Unless it was compiled for captures its automaton knows nothing of the pattern's
 // groups: each thread of one that does has a place for all of them, whether they are asked for or not.
 type matcher struct {
-	re *regexp.Regexp
+	re *regexp.Regexp // nil if prog is for all subjects
+	// prog is for the subjects that do not meet needs; it is nil if the automaton is for all.
+	prog  *pat.Program
+	needs pat.Needs
 	// after is the pattern behind any character, for searches that do not begin at the text's start. It is nil unless the
 	// pattern looks at what stands before a place: ^, \A, \b.
 	after  *regexp.Regexp
@@ -133,7 +136,7 @@ func matcherOf(x *Context, text string, tree *syntax.Regexp, captures bool) (*ma
 		return err
 	})
 	if _, ok := err.(*syntax.Error); ok {
-		return nil, patternError(err)
+		return nil, errPatternTooBig
 	}
 	if err != nil {
 		return nil, err
@@ -211,6 +214,9 @@ func (m *matcher) find(x *Context, s []byte, from int, f func(loc []int) bool) e
 }
 
 func (m *matcher) findAll(x *Context, s []byte, from int, f func(loc []int) bool) error {
+	if m.backtracks(s) {
+		return m.backtrack(x, s, from, f)
+	}
 	for at, share := from, 1; at <= len(s); share = matchShare {
 		// Where a match ends may be known only at the end of the text, but seldom is when there are many.
 		if err := x.Worked(m.work(len(s)-at)/share + 1); err != nil {
@@ -261,6 +267,13 @@ func (m *matcher) next(x *Context, s []byte, at int) (loc []int, err error) {
 
 // matches reports whether the pattern is anywhere in s. Errors: as of find.
 func (m *matcher) matches(x *Context, s []byte) (is bool, err error) {
+	if m.backtracks(s) {
+		err = m.backtrack(x, s, 0, func([]int) bool {
+			is = true
+			return false
+		})
+		return is, err
+	}
 	if err := x.Worked(m.work(len(s)) + 1); err != nil {
 		return false, err
 	}
@@ -340,52 +353,10 @@ func patternInsts(re *syntax.Regexp) int {
 	return n
 }
 
-// What the sets of a pattern may have together while they are read: a set of very many members may be small in the end.
-// Each class that is named takes about as many as classRunes; of ranges in a pattern without regard to case each
-// character is looked up that is a letter in some script.
-const (
-	maxClassRunes  = 2 << 20
-	classRunes     = 1 << 10
-	minFold        = 'A'
-	maxFold        = 0x1e943
-	maxFoldedRunes = 2 << 20
-)
+// maxClasses is up to how many classes of package regexp a pattern may name, each of which has many ranges.
+const maxClasses = 2048
 
 // setsTooLarge reports whether a pattern of package regexp has more in its sets than is read at once.
-func setsTooLarge(text string, fold bool) bool {
-	if classRunes*(strings.Count(text, `\p`)+strings.Count(text, `\P`)) > maxClassRunes {
-		return true
-	}
-	fold = fold || strings.Contains(text, "(?")
-	return fold && strings.Count(text, "-")*(maxFold-minFold) > maxFoldedRunes && rangedRunes(text) > maxFoldedRunes
-}
-
-// rangedRunes is how many characters are within the ranges of a pattern that have cases, or might.
-func rangedRunes(text string) (n int) {
-	low, ranged := rune(-1), false
-	for text != "" {
-		r, size := utf8.DecodeRuneInString(text)
-		plain := r != '-'
-		switch {
-		case strings.HasPrefix(text, `\x{`) && strings.IndexByte(text, '}') > 3:
-			size = strings.IndexByte(text, '}') + 1
-			code, _ := strconv.ParseUint(text[3:size-1], 16, 31)
-			r = rune(code)
-		case r == '\\' && len(text) > 1:
-			r, size = utf8.DecodeRuneInString(text[1:])
-			size++
-			plain = true
-		}
-		text = text[size:]
-		switch {
-		case plain && ranged:
-			n += max(int(min(r, maxFold))-int(max(low, minFold)), 0)
-			low, ranged = -1, false
-		case plain:
-			low = r
-		default:
-			ranged = low >= 0
-		}
-	}
-	return n
+func setsTooLarge(text string) bool {
+	return strings.Count(text, `\p`)+strings.Count(text, `\P`) > maxClasses
 }

@@ -3,9 +3,11 @@ package expr
 import (
 	"bytes"
 	"slices"
+	"strconv"
 	"sync/atomic"
 	"unicode/utf8"
 
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 )
 
@@ -34,16 +36,21 @@ func parseReplacement(s []byte, names []string) (parts []replacementPart, err er
 	}
 	for i := 0; i < len(s); i++ {
 		switch {
-		case s[i] == '\\' && i+1 < len(s):
+		case s[i] == '\\':
 			flush(i)
 			i++
-			begin = i
+			begin = min(i, len(s)) // at the end it is nothing
+			if r, n := codePoint(s[begin:]); n > 0 {
+				parts = append(parts, replacementPart{text: utf8.AppendRune(nil, r), group: -1})
+				i += n - 1
+				begin = i + 1
+			}
 		case s[i] == '$':
 			group, n := replacementGroup(s[i+1:], names)
 			if n == 0 {
 				return nil, errPatternGroupName
 			}
-			if group < 0 || group >= len(names) {
+			if group >= len(names) {
 				return nil, errPatternIndex
 			}
 			flush(i)
@@ -56,14 +63,34 @@ func parseReplacement(s []byte, names []string) (parts []replacementPart, err er
 	return parts, nil
 }
 
-// replacementGroup reads what follows a dollar sign: as many digits as name a group that exists, or a name in braces.
+// codePoint reads what follows a backslash, u and four digits or U and eight; n is 0 if that is not there.
+func codePoint(s []byte) (r rune, n int) {
+	switch {
+	case len(s) >= 5 && s[0] == 'u':
+		n = 5
+	case len(s) >= 9 && s[0] == 'U':
+		n = 9
+	default:
+		return 0, 0
+	}
+	v, err := strconv.ParseUint(string(s[1:n]), 16, 32)
+	if err != nil || v > utf8.MaxRune {
+		return 0, 0
+	}
+	return rune(v), n
+}
+
+// replacementGroup reads what follows a dollar sign: as many digits as name a group that exists, or a group's name in braces.
 func replacementGroup(s []byte, names []string) (group, n int) {
 	if len(s) > 1 && s[0] == '{' {
 		end := bytes.IndexByte(s, '}')
 		if end < 2 {
 			return 0, 0
 		}
-		return slices.Index(names, string(s[1:end])), end + 1
+		if group = slices.Index(names, string(s[1:end])); group < 0 {
+			return 0, 0
+		}
+		return group, end + 1
 	}
 	for n < len(s) && s[n]-'0' <= 9 {
 		next := group*10 + int(s[n]-'0')
@@ -79,6 +106,7 @@ func replacementGroup(s []byte, names []string) (group, n int) {
 // replacement is what REGEXP_REPLACE does with the matches.
 type replacement struct {
 	by         []replacementPart
+	wrong      error // the replacement is no good, which matters if it is asked for
 	occurrence int64 // of the one match that is replaced; 0: all
 	limit      int   // of the result
 }
@@ -105,6 +133,9 @@ func (r *replacement) appendTo(x *Context, dst, s []byte, m *matcher, from int) 
 	err = m.find(x, s, from, func(loc []int) bool {
 		if n++; r.occurrence > 0 && n < r.occurrence {
 			return true
+		}
+		if wrong = r.wrong; wrong != nil {
+			return false
 		}
 		before := len(dst)
 		add(s[done:loc[0]])
@@ -151,6 +182,9 @@ const keptMatcher = 64 << 10
 // and memory, which belong to the execution.
 func prepareRegexp(matchType int, search bool) func(*Binder, *Call) error {
 	return func(_ *Binder, c *Call) error {
+		if err := c.binaryOrNot(); err != nil {
+			return err
+		}
 		r := &regexpCall{matchType: matchType, flags: patternFlags{search: search, fold: foldsCase(c)}}
 		c.Data = r
 		_, r.fixed = Literal(c.Args[1])
@@ -160,6 +194,22 @@ func prepareRegexp(matchType int, search bool) func(*Binder, *Call) error {
 		}
 		return nil
 	}
+}
+
+// binaryOrNot refuses binary strings together with others: text, pattern and replacement are either. Error: 3995.
+func (c *Call) binaryOrNot() error {
+	texts := 2
+	if c.Func.Name == "regexp_replace" {
+		texts = 3
+	}
+	first := c.Given[0]
+	for _, n := range c.Given[1:texts] {
+		if a, b := first.Type(), n.Type(); isString(a) && isString(b) && a.IsBlob() != b.IsBlob() {
+			return sqlerr.New(sqlerr.CharacterSetMismatch, types.CollationByID(a.Collation).Name(),
+				types.CollationByID(b.Collation).Name(), c.Func.Name)
+		}
+	}
+	return nil
 }
 
 // foldsCase reports whether the collation of text and pattern ignores case.
@@ -195,24 +245,35 @@ func (c *Call) matcherOf(x *Context, a []types.Value, captures bool) (*matcher, 
 	return m, err
 }
 
-// unicodeText returns a text argument as UTF-8, in which patterns work.
+// unicodeText returns a text argument as UTF-8, in which patterns work. Each byte of a binary string is a character.
 func (c *Call) unicodeText(x *Context, s []byte) ([]byte, error) {
-	if cs := c.charset(); !cs.IsUTF8() && cs != types.CharsetBinary && !(cs.HasASCII() && isASCII(s)) {
-		if err := x.Large(utf8Times * len(s)); err != nil {
-			return nil, err
+	cs := c.charset()
+	if cs.IsUTF8() || (cs == types.CharsetBinary || cs.HasASCII()) && isASCII(s) {
+		return s, nil
+	}
+	if err := x.Large(utf8Times * len(s)); err != nil {
+		return nil, err
+	}
+	if cs == types.CharsetBinary {
+		out := make([]byte, 0, 2*len(s))
+		for _, b := range s {
+			out = utf8.AppendRune(out, rune(b))
 		}
-		out, _ := types.Convert(nil, s, cs, types.CharsetUTF8MB4)
 		return out, nil
 	}
-	return s, nil
+	out, _ := types.Convert(nil, s, cs, types.CharsetUTF8MB4)
+	return out, nil
 }
 
 // utf8Times is how many times as long as in another character set a text is in UTF-8, at most.
 const utf8Times = 3
 
 // startOffset returns the byte offset of character pos.
-func startOffset(s []byte, pos int64) (int, error) {
-	if pos < 1 || pos > int64(utf8.RuneCount(s))+1 {
+func (c *Call) startOffset(s []byte, pos int64) (int, error) {
+	switch {
+	case pos < 1:
+		return 0, sqlerr.New(sqlerr.WrongParametersToNativeFct, c.Func.Name)
+	case pos > int64(utf8.RuneCount(s))+1:
 		return 0, errPatternIndex
 	}
 	return len(types.CharsetUTF8MB4.Prefix(s, int(pos-1))), nil
@@ -258,38 +319,48 @@ func init() {
 	})
 }
 
-// place finds the match that the arguments from pos on ask for.
-func (c *Call) place(x *Context, a []types.Value, pos int) (s []byte, loc []int, err error) {
-	m, err := c.matcherOf(x, a, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err = c.unicodeText(x, a[0].Bytes())
-	if err != nil {
-		return nil, nil, err
-	}
-	from, err := startOffset(s, optionalInt(a, pos, 1))
-	if err != nil {
-		return nil, nil, err
-	}
-	loc, err = m.nth(x, s, from, max(optionalInt(a, pos+1, 1), 1))
-	return s, loc, err
-}
-
 func regexpInstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	end := optionalInt(a, 4, 0)
 	if end != 0 && end != 1 {
 		return types.Null, errWrongArguments("regexp_instr: return_option must be 1 or 0.")
 	}
-	s, loc, err := c.place(x, a, 2)
+	m, err := c.matcherOf(x, a, false)
+	if err != nil {
+		return types.Null, err
+	}
+	s, err := c.unicodeText(x, a[0].Bytes())
+	if err != nil {
+		return types.Null, err
+	}
+	// The text begins at the position, also for ^ and look-behind. In an empty text any position will do.
+	pos := optionalInt(a, 2, 1)
+	if len(s) > 0 {
+		if pos < 1 || pos > int64(utf8.RuneCount(s)) {
+			return types.Null, errPatternIndex
+		}
+		s = s[len(types.CharsetUTF8MB4.Prefix(s, int(pos-1))):]
+	}
+	loc, err := m.nth(x, s, 0, max(optionalInt(a, 3, 1), 1))
 	if err != nil || loc == nil {
 		return types.NewInt(0), err
 	}
-	return types.NewInt(int64(utf8.RuneCount(s[:loc[end]])) + 1), nil
+	return types.NewInt(int64(utf8.RuneCount(s[:loc[end]])) + pos), nil
 }
 
 func regexpSubstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	s, loc, err := c.place(x, a, 2)
+	m, err := c.matcherOf(x, a, false)
+	if err != nil {
+		return types.Null, err
+	}
+	s, err := c.unicodeText(x, a[0].Bytes())
+	if err != nil {
+		return types.Null, err
+	}
+	from, err := c.startOffset(s, optionalInt(a, 2, 1))
+	if err != nil {
+		return types.Null, err
+	}
+	loc, err := m.nth(x, s, from, max(optionalInt(a, 3, 1), 1))
 	if err != nil || loc == nil {
 		return types.Null, err
 	}
@@ -305,7 +376,7 @@ func regexpReplace(x *Context, c *Call, a []types.Value) (v types.Value, err err
 	if err != nil {
 		return types.Null, err
 	}
-	from, err := startOffset(s, optionalInt(a, 3, 1))
+	from, err := c.startOffset(s, optionalInt(a, 3, 1))
 	if err != nil {
 		return types.Null, err
 	}
@@ -321,11 +392,15 @@ func regexpReplace(x *Context, c *Call, a []types.Value) (v types.Value, err err
 }
 
 func (x *Context) replaceMatches(c *Call, a []types.Value, m *matcher, s, by []byte, from int) (types.Value, error) {
-	r := replacement{occurrence: max(optionalInt(a, 4, 0), 0), limit: x.packetLimit()}
-	var err error
-	if r.by, err = parseReplacement(by, m.names); err != nil {
-		return types.Null, err
+	r := replacement{occurrence: optionalInt(a, 4, 0), limit: x.packetLimit()}
+	if r.occurrence < 0 {
+		r.occurrence = 1
 	}
+	if len(s) == 0 {
+		return types.NewBytes(nil), nil
+	}
+	var err error
+	r.by, r.wrong = parseReplacement(by, m.names)
 	if r.captures() {
 		if m, err = c.matcherOf(x, a, true); err != nil {
 			return types.Null, err
@@ -344,8 +419,15 @@ func (x *Context) replaceMatches(c *Call, a []types.Value, m *matcher, s, by []b
 // ownText turns UTF-8 back into the character set of the call.
 func (x *Context) ownText(c *Call, s []byte) []byte {
 	cs := c.charset()
-	if cs.IsUTF8() || cs == types.CharsetBinary {
+	switch {
+	case cs.IsUTF8() || cs == types.CharsetBinary && isASCII(s):
 		return s
+	case cs == types.CharsetBinary:
+		out := x.Scratch()
+		for _, r := range string(s) {
+			out = append(out, byte(r))
+		}
+		return x.Keep(out)
 	}
 	out, _ := types.Convert(x.Scratch(), s, types.CharsetUTF8MB4, cs)
 	return x.Keep(out)

@@ -27,6 +27,8 @@ func TestLongCallsEnd(t *testing.T) {
 		"REGEXP_REPLACE(" + long + ", '([a-z]+ )*[0-9]', 'x')",
 		"REGEXP_REPLACE(" + long + ", '\\\\b[a-z]', 'x')",
 		"REGEXP_REPLACE(REPEAT('a', 1000000), 'a(.*z)?', 'x')",
+		"REGEXP_LIKE(REPEAT('a', 1000000), '(?=a)(a*+)+b')",
+		"REGEXP_REPLACE(REPEAT('a', 1000000), '(?<!b)a(?=a{1,1000}b)', 'x')",
 		"REPEAT('ab', 4000000) RLIKE '^(a|b)*c$'",
 		"LOCATE(CONCAT(REPEAT('a', 100000), 'b'), REPEAT('a', 10000000))",
 		"LOCATE(CONCAT(REPEAT('a', 100000), 'b'), REPEAT('a', 10000000) COLLATE utf8mb4_general_ci)",

@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"errors"
 	"regexp/syntax"
 	"unicode/utf8"
 
@@ -108,8 +109,12 @@ func compilePattern(x *Context, pattern string, f patternFlags) (*matcher, error
 // plainMatcher makes the automaton of a pattern in the syntax of package regexp.
 func plainMatcher(x *Context, text string, captures bool) (*matcher, error) {
 	tree, err := syntax.Parse(text, syntax.Perl)
-	if err != nil {
-		return nil, errPatternTooBig // of what ICU allows only this is refused
+	if e := (*syntax.Error)(nil); errors.As(err, &e) {
+		switch e.Code {
+		case syntax.ErrInvalidRepeatSize, syntax.ErrLarge, syntax.ErrNestingDepth:
+			return nil, errPatternTooBig
+		}
+		return nil, errPatternArgument
 	}
 	if patternSteps(tree) > maxPatternSteps {
 		return nil, errPatternTooBig

@@ -142,6 +142,12 @@ func (s *Session) createFromQuery(ctx context.Context, env *catalog.Env, schema 
 			return 0, err
 		}
 		e := record.Column{Name: col.Name, Type: columnTypeOf(col.Type)}
+		switch {
+		case col.Narrow && e.Type.Kind == types.KindBigInt:
+			e.Type.Kind = types.KindInt
+		case col.Type.Kind == types.KindNull:
+			e.Type.Kind = types.KindVarBinary
+		}
 		s.defaultOfCopy(c.query, col, &e)
 		extra = append(extra, e)
 		names = append(names, col.Name)

@@ -11,6 +11,7 @@ type ResultColumn struct {
 	OrgName  string // the column's own name
 	Type     *types.Type
 	Flags    ColumnFlags
+	Narrow   bool // a BIGINT whose values fit an INT: as a column it is one
 }
 
 // ColumnFlags say what a result column is in its table.

@@ -73,7 +73,7 @@ func resultColumns(cols []plan.Column) []ResultColumn {
 	list := make([]ResultColumn, len(cols))
 	for i, c := range cols {
 		list[i] = ResultColumn{Schema: c.Schema, Table: c.Table, OrgTable: c.OrgTable, Name: c.Name, OrgName: c.OrgName, Type: c.Type,
-			Flags: ColumnFlags(c.Flags)}
+			Flags: ColumnFlags(c.Flags), Narrow: c.Narrow}
 	}
 	return list
 }

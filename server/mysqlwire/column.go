@@ -111,11 +111,21 @@ func appendColumn(b []byte, c *session.ResultColumn, results types.CollationID) 
 		}
 	}
 	b = binary.LittleEndian.AppendUint16(b, uint16(collation))
-	b = binary.LittleEndian.AppendUint32(b, columnLength(c.Type, collation))
+	length := columnLength(c.Type, collation)
+	if c.OrgName == "" {
+		length = expressionLength(c.Type, length)
+	}
+	b = binary.LittleEndian.AppendUint32(b, length)
 	b = append(b, byte(fieldTypes[c.Type.Kind]))
 	b = binary.LittleEndian.AppendUint16(b, columnFlags(c))
-	return append(b, columnDecimals(c.Type), 0, 0)
+	decimals := columnDecimals(c.Type)
+	if c.OrgName == "" && (isString(c.Type) || c.Type.Kind == types.KindJSON) {
+		decimals = 31 // of an expression
+	}
+	return append(b, decimals, 0, 0)
 }
+
+func isString(t *types.Type) bool { return t.IsText() || t.IsBlob() }
 
 // maxColumnName is the length to which the name of a column of a result is cut, as MySQL does: that of an expression is its text.
 const maxColumnName = 256
@@ -193,6 +203,17 @@ func columnLength(t *types.Type, collation types.CollationID) uint32 {
 	return uint32(min(int64(t.Length)*width, math.MaxUint32))
 }
 
+// expressionLength is the length of an expression's values, where it is not that of a column of the type.
+func expressionLength(t *types.Type, length uint32) uint32 {
+	switch {
+	case t.Kind == types.KindBigInt && t.Length == 0:
+		return 21
+	case t.Kind == types.KindDouble && t.Precision == 0, t.Kind == types.KindFloat && t.Precision == 0:
+		return 23
+	}
+	return length
+}
+
 func charWidth(id types.CollationID) int {
 	if c := types.CollationByID(id); c != nil {
 		return c.Charset().MaxLen()
@@ -229,6 +250,7 @@ func columnFlags(c *session.ResultColumn) uint16 {
 	add(t.Unsigned || t.Kind == types.KindYear || t.Kind == types.KindBit, flagUnsigned)
 	add(t.ZeroFill || t.Kind == types.KindYear, flagZeroFill)
 	add(t.IsBlob() || t.IsTemporal() || t.Kind == types.KindJSON, flagBinary)
+	add(c.OrgName == "" && !isString(t), flagBinary) // of an expression
 	add(isCharacters(t) && (t.Collation == types.CollationUTF8MB40900B || t.Collation == t.Charset().BinaryCollation()), flagBinary)
 	add(t.Kind == types.KindEnum, flagEnum)
 	add(t.Kind == types.KindSet, flagSet)

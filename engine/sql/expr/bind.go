@@ -128,6 +128,7 @@ func (b *Binder) fold(n Node) Node {
 		return n
 	}
 	c := NewConst(v.Clone(), *n.Type())
+	c.wide = !IsNarrow(n)
 	c.co = CoercibilityOf(n)
 	c.bool = IsBoolean(n)
 	if a, ok := n.(*Arith); ok && a.inexact && !v.IsNull() {

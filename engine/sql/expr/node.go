@@ -90,6 +90,7 @@ type Const struct {
 	bool bool   // TRUE or FALSE
 	raw  *Const // of a folded division: with the digits that were rounded off
 	hex  bool   // X'..' or B'..': bytes that are a number in numeric context
+	wide bool   // folded of what may have any BIGINT as its value
 }
 
 // NewConst returns a literal. The value must not change and is of t's class.

@@ -440,7 +440,7 @@ func (f *blockPlan) project(s *sub, forSort bool) (out *sub, hidden int, err err
 				return nil, 0, err
 			}
 		}
-		m.Type = e.Type()
+		m.Type, m.Narrow = e.Type(), m.Narrow || expr.IsNarrow(e)
 		exprs, cols = append(exprs, e), append(cols, m)
 	}
 	if forSort {

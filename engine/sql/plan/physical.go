@@ -27,6 +27,7 @@ type Column struct {
 	OrgName  string // the column's own name
 	Type     *types.Type
 	Flags    ColumnFlags
+	Narrow   bool // a BIGINT whose values fit an INT
 }
 
 // ColumnFlags say what a column is in its table, for clients.

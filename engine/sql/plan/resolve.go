@@ -302,6 +302,7 @@ func (p *planner) setOutput(q *query) error {
 		if isVolatile(n) {
 			q.volatile = true
 		}
+		it.meta.Narrow = it.meta.Narrow || expr.IsNarrow(n)
 		q.out[i] = outColumn{meta: it.meta, typ: n.Type(), node: n}
 		q.out[i].meta.Type = n.Type()
 	}

@@ -216,8 +216,8 @@ func appendReversed(dst []byte, cs types.Charset, s []byte) []byte {
 	return dst
 }
 
-// asciiUpper and asciiLower map the letters of ASCII.
-var asciiUpper, asciiLower = types.CharsetASCII.Cases()
+// asciiLower maps the letters of ASCII.
+var _, asciiLower = types.CharsetASCII.Cases()
 
 // casesOf gives each byte's capital and small letter in a collation; beyond ASCII only if a character is a byte.
 func casesOf(c types.Collation) (upper, lower *[256]byte) {

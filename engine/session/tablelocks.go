@@ -97,6 +97,9 @@ func (s *Session) runLockTables(ctx context.Context, st *ast.LockTables) error {
 		if err := s.mayLock(schema, t.Table.Name); err != nil {
 			return err
 		}
+		if madeDefinition(schema, t.Table.Name) != nil {
+			continue // it is made up: nobody changes it
+		}
 		if t.Write {
 			if err := s.mayDefine(ctx); err != nil {
 				return err

@@ -41,9 +41,8 @@ func TestRegexpEnds(t *testing.T) {
 		"REGEXP_REPLACE(REPEAT('a', 1000000), '(?!b)a*+b', 'x')",
 		"REGEXP_INSTR(REPEAT('a', 1000000), '(a*)\\\\1c')",
 	} {
-		begun := time.Now()
-		if got := r.Text(s, "SELECT /*+ MAX_EXECUTION_TIME(50) */ "+call); !strings.Contains(got, "error 3024") || time.Since(begun) > 5*time.Second {
-			t.Errorf("%s: %s after %v", call, got, time.Since(begun))
+		if got := r.Text(s, "SELECT /*+ MAX_EXECUTION_TIME(50) */ "+call); !strings.Contains(got, "error 3024") {
+			t.Errorf("%s: %s", call, got)
 		}
 		said := make(chan string, 1)
 		go func() { said <- r.Text(s, "SELECT "+call) }()

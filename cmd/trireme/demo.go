@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -62,6 +63,9 @@ func runDemo(args []string) error {
 }
 
 func (d *demo) run() error {
+	if err := d.portsFree(); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(d.dir, 0o700); err != nil {
 		return err
 	}
@@ -110,6 +114,36 @@ func (d *demo) rootPassword() (string, error) {
 		d.password = rand.Text()[:16]
 	}
 	return d.password, os.WriteFile(name, []byte(d.password+"\n"), 0o600)
+}
+
+// portsWait is how long ports may be taken by nodes of a demo that has just ended.
+const portsWait = 5 * time.Second
+
+// portsFree looks whether nobody else listens where the nodes are to. What answers there would be taken for them, and be told of with the
+// password of another group.
+func (d *demo) portsFree() error {
+	for end := time.Now().Add(portsWait); ; time.Sleep(100 * time.Millisecond) {
+		err := d.listen()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+	}
+}
+
+func (d *demo) listen() error {
+	for _, p := range []struct {
+		option string
+		first  int
+	}{{"mysql-port", d.mysqlPort}, {"read-port", d.readPort}, {"grpc-port", d.grpcPort}, {"http-port", d.httpPort}, {"peer-port", d.peerPort}} {
+		for i := range d.nodes {
+			l, err := net.Listen("tcp", d.addr(p.first, i))
+			if err != nil {
+				return fmt.Errorf("node %d cannot have its port: %w; end what listens there (ss -ltnp, another demo?), or give other ports: -%s", i, err, p.option)
+			}
+			_ = l.Close()
+		}
+	}
+	return nil
 }
 
 func (d *demo) passwordFile() string { return filepath.Join(d.dir, "root-password") }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -47,5 +49,32 @@ func TestDemoPassword(t *testing.T) {
 	}
 	if p := password("chosen"); p != "chosen" {
 		t.Error(p)
+	}
+}
+
+// TestDemoPorts: a demo begins nothing where somebody else has one of its ports, and says which.
+func TestDemoPorts(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(taken.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &demo{nodes: 1, dir: filepath.Join(t.TempDir(), "demo"), host: "127.0.0.1", httpPort: n} // the other ports are any
+	if err := d.run(); err == nil || !strings.Contains(err.Error(), ":"+port) || !strings.Contains(err.Error(), "-http-port") {
+		t.Errorf("port %s is taken: %v", port, err)
+	}
+	if _, err := os.Stat(d.dir); err == nil {
+		t.Error("a directory was made")
+	}
+	_ = taken.Close()
+	if err := d.portsFree(); err != nil {
+		t.Error(err)
 	}
 }

@@ -27,32 +27,12 @@ type client struct {
 }
 
 // kindSums are the counts of statements of sessions that have ended, by kind.
-type kindSums map[statementKind]kindSum
-
-// kindSum is the counts of statements of a kind.
-type kindSum struct {
-	Count, Errors, Warnings, RowsAffected, RowsSent, RowsRead, Scans uint64
-	TotalTime, LeastTime, LongestTime                                time.Duration
-}
-
-func (n *kindSum) add(o kindSum) {
-	switch {
-	case o.Count == 0:
-		return
-	case n.Count == 0:
-		*n = o
-		return
-	}
-	n.Count, n.Errors, n.Warnings, n.Scans = n.Count+o.Count, n.Errors+o.Errors, n.Warnings+o.Warnings, n.Scans+o.Scans
-	n.RowsAffected, n.RowsSent, n.RowsRead = n.RowsAffected+o.RowsAffected, n.RowsSent+o.RowsSent, n.RowsRead+o.RowsRead
-	n.TotalTime += o.TotalTime
-	n.LeastTime, n.LongestTime = min(n.LeastTime, o.LeastTime), max(n.LongestTime, o.LongestTime)
-}
+type kindSums map[statementKind]StatementCounts
 
 func (s kindSums) add(o kindSums) {
 	for kind, n := range o {
 		sum := s[kind]
-		sum.add(n)
+		sum.add(&n)
 		s[kind] = sum
 	}
 }
@@ -90,30 +70,18 @@ func (t *clientTable) of(key clientKey) *client {
 type clientCounts struct {
 	of [3]*client // account, user, host; guarded by the mutex of clients
 
-	mu    *sync.Mutex        // the session's, which it locks at the end of each statement anyway
-	kinds [comKinds]*kindSum // made for the kinds that the session runs
+	mu    *sync.Mutex                // the session's, which it locks at the end of each statement anyway
+	kinds [comKinds]*StatementCounts // made for the kinds that the session runs
 }
 
 // add counts a statement that has ended. REQUIRES: mu.
 func (c *clientCounts) add(m *meter, took time.Duration, sent, examined uint64, failed bool) {
 	k := c.kinds[m.kind]
 	if k == nil {
-		k = &kindSum{LeastTime: took}
+		k = &StatementCounts{}
 		c.kinds[m.kind] = k
 	}
-	k.Count++
-	k.TotalTime += took
-	k.LeastTime, k.LongestTime = min(k.LeastTime, took), max(k.LongestTime, took)
-	k.Warnings += uint64(m.out.Warnings)
-	k.RowsAffected += m.out.AffectedRows
-	k.RowsSent += sent
-	k.RowsRead += examined
-	if failed {
-		k.Errors++
-	}
-	if m.ran.hasScan() {
-		k.Scans++
-	}
+	k.ended(took, m, sent, examined, failed)
 }
 
 // sums are what the session has counted.
@@ -179,6 +147,17 @@ const (
 	byUser
 	byHost
 )
+
+// columns are those by which a table names it.
+func (c *clientSums) columns(what int) []any {
+	switch what {
+	case byUser:
+		return []any{c.user}
+	case byHost:
+		return []any{c.host}
+	}
+	return []any{c.user, c.host}
+}
 
 // read lists the accounts, the users or the hosts.
 func (c *clients) read(what int) []clientSums {

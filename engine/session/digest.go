@@ -41,15 +41,54 @@ type digest struct {
 type digestPart struct {
 	mu sync.Mutex
 	n  DigestCounts
-	_  [32]byte // to its own cache lines
+	_  [24]byte // to its own cache lines
+}
+
+// StatementCounts is what is counted of statements.
+type StatementCounts struct {
+	Count, Errors, Warnings, Scans    uint64
+	RowsAffected, RowsSent, RowsRead  uint64
+	TotalTime, LeastTime, LongestTime time.Duration
+}
+
+// ended counts a statement that has ended.
+func (n *StatementCounts) ended(took time.Duration, m *meter, sent, examined uint64, failed bool) {
+	if n.Count++; n.Count == 1 {
+		n.LeastTime = took
+	}
+	if failed {
+		n.Errors++
+	}
+	if m.ran.hasScan() {
+		n.Scans++
+	}
+	n.Warnings += uint64(m.out.Warnings)
+	n.RowsAffected += m.out.AffectedRows
+	n.RowsSent += sent
+	n.RowsRead += examined
+	n.TotalTime += took
+	n.LeastTime, n.LongestTime = min(n.LeastTime, took), max(n.LongestTime, took)
+}
+
+// add adds the counts of other statements.
+func (n *StatementCounts) add(o *StatementCounts) {
+	switch {
+	case o.Count == 0:
+		return
+	case n.Count == 0:
+		*n = *o
+		return
+	}
+	n.Count, n.Errors, n.Warnings, n.Scans = n.Count+o.Count, n.Errors+o.Errors, n.Warnings+o.Warnings, n.Scans+o.Scans
+	n.RowsAffected, n.RowsSent, n.RowsRead = n.RowsAffected+o.RowsAffected, n.RowsSent+o.RowsSent, n.RowsRead+o.RowsRead
+	n.TotalTime += o.TotalTime
+	n.LeastTime, n.LongestTime = min(n.LeastTime, o.LeastTime), max(n.LongestTime, o.LongestTime)
 }
 
 // DigestCounts is what is known of statements.
 type DigestCounts struct {
-	Count, Errors, Warnings, Scans    uint64
-	RowsAffected, RowsSent, RowsRead  uint64
-	TotalTime, LeastTime, LongestTime time.Duration
-	FirstSeen, LastSeen               types.Timestamp
+	StatementCounts
+	FirstSeen, LastSeen types.Timestamp
 }
 
 // StatementDigest tells of statements that differ in their values only.
@@ -150,21 +189,9 @@ func (d *digest) add(session uint64, took time.Duration, m *meter, sent, examine
 	p := d.lockPart(session)
 	defer p.mu.Unlock()
 	n := &p.n
-	if n.Count++; n.Count == 1 {
-		n.FirstSeen, n.LeastTime = at, took
+	if n.ended(took, m, sent, examined, failed); n.Count == 1 {
+		n.FirstSeen = at
 	}
-	if failed {
-		n.Errors++
-	}
-	if m.ran.hasScan() {
-		n.Scans++
-	}
-	n.Warnings += uint64(m.out.Warnings)
-	n.RowsAffected += m.out.AffectedRows
-	n.RowsSent += sent
-	n.RowsRead += examined
-	n.TotalTime += took
-	n.LeastTime, n.LongestTime = min(n.LeastTime, took), max(n.LongestTime, took)
 	n.LastSeen = max(n.LastSeen, at)
 }
 
@@ -204,10 +231,7 @@ func (n *DigestCounts) add(o *DigestCounts) {
 		*n = *o
 		return
 	}
-	n.Count, n.Errors, n.Warnings, n.Scans = n.Count+o.Count, n.Errors+o.Errors, n.Warnings+o.Warnings, n.Scans+o.Scans
-	n.RowsAffected, n.RowsSent, n.RowsRead = n.RowsAffected+o.RowsAffected, n.RowsSent+o.RowsSent, n.RowsRead+o.RowsRead
-	n.TotalTime += o.TotalTime
-	n.LeastTime, n.LongestTime = min(n.LeastTime, o.LeastTime), max(n.LongestTime, o.LongestTime)
+	n.StatementCounts.add(&o.StatementCounts)
 	n.FirstSeen, n.LastSeen = min(n.FirstSeen, o.FirstSeen), max(n.LastSeen, o.LastSeen)
 }
 

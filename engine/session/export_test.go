@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"unsafe"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/types"
@@ -84,3 +85,6 @@ func KeptOfText(s *Session) (text string, values int) {
 	}
 	return s.meter.text, values
 }
+
+// DigestPartSize is how many bytes the counts of a digest take that sessions add to at once.
+const DigestPartSize = unsafe.Sizeof(digestPart{})

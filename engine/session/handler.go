@@ -395,16 +395,21 @@ func (r *handlerReader) run(o *txn.Table, rng table.Range) error {
 	return nil
 }
 
-// take puts the rows of a batch that are wanted into out, and reports whether there are to be no more.
+// take puts the rows of a batch that are wanted into out, stands at the last one that it has looked at, and reports whether there are to be no more.
 func (r *handlerReader) take(scan *txn.Scan, index int, b, out *types.Batch) (done bool, err error) {
-	h := r.h
+	h, last := r.h, b.Len()-1
+	defer func() {
+		if last >= 0 {
+			r.stand(scan, index, b, last)
+		}
+	}()
 	for i := range b.Len() {
-		r.stand(scan, index, b, i)
 		if r.where != nil {
 			m := r.s.x.Mark()
 			ok, err := expr.True(&r.s.x, r.where, b, i)
 			r.s.x.Release(m)
 			if err != nil {
+				last = i
 				return false, err
 			}
 			if !ok {
@@ -421,6 +426,7 @@ func (r *handlerReader) take(scan *txn.Scan, index int, b, out *types.Batch) (do
 		out.EndRow()
 		if r.limit != math.MaxUint64 {
 			if r.limit--; r.limit == 0 {
+				last = i
 				return true, nil
 			}
 		}

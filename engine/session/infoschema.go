@@ -61,7 +61,10 @@ func madeDefinition(schema, name string) *record.Table {
 	if v := madeOf(schema, name); v != nil {
 		return v.Def
 	}
-	if view := sysViews[name]; view != nil && schema == sysSchema {
+	if schema != sysSchema {
+		return nil
+	}
+	if view := sysViews[name]; view != nil { // madeOf has loaded them
 		return view.def
 	}
 	return nil

@@ -52,15 +52,7 @@ func (s *Session) runIntoFile(ctx context.Context, c *compiled, into *ast.IntoFi
 		return out, fileError(sqlerr.EECantCreateFile, into.Name, err)
 	}
 	w.out = bufio.NewWriterSize(f, fileBuffer)
-	outer := s.out
-	s.out.begin(ctx, w)
-	s.out.locked = outer.locked
-	err = s.produce(c)
-	rows := s.out.rows
-	s.out = outer
-	if err == nil && s.out.locked && rows == 0 {
-		err = s.afterLocked()
-	}
+	rows, err := s.produceInto(ctx, c, w)
 	if err == nil {
 		err = w.failed(w.out.Flush())
 	}

@@ -230,3 +230,10 @@ func TestSysIndexes(t *testing.T) {
 	expect(t, r, root, "SELECT column_name, max_value, auto_increment, auto_increment_ratio FROM sys.schema_auto_increment_columns", "id | 255 | 3 | 0.0118")
 	expect(t, r, root, "SELECT table_name, rows_fetched, rows_inserted FROM sys.schema_table_statistics WHERE table_schema = 'test'", "t | 2 | 2")
 }
+
+// TestDigestPartsAreApart: sessions that count a statement at the same time write to cache lines of their own.
+func TestDigestPartsAreApart(t *testing.T) {
+	if session.DigestPartSize%128 != 0 { // two lines are fetched together
+		t.Errorf("a part has %d bytes", session.DigestPartSize)
+	}
+}

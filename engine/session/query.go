@@ -42,21 +42,11 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 			return out, err
 		}
 	} else {
-		outer := s.out
-		s.out.begin(ctx, into)
-		s.out.locked = outer.locked
-		err = s.produce(c)
-		rows := s.out.rows
-		s.out = outer
+		rows, err := s.produceInto(ctx, c, into)
 		if err != nil {
 			return out, err
 		}
 		s.foundRows = rows
-		if s.out.locked && rows == 0 {
-			if err := s.afterLocked(); err != nil {
-				return out, err
-			}
-		}
 		return s.storeInto(into)
 	}
 	if err := s.produce(c); err != nil {
@@ -66,6 +56,20 @@ func (s *Session) runQuery(ctx context.Context, c *compiled) (Outcome, error) {
 		return out, s.afterLocked()
 	}
 	return out, nil
+}
+
+// produceInto produces the rows of a query for w instead of the client, and returns how many there were.
+func (s *Session) produceInto(ctx context.Context, c *compiled, w ResultWriter) (rows uint64, err error) {
+	outer := s.out
+	s.out.begin(ctx, w)
+	s.out.locked = outer.locked
+	err = s.produce(c)
+	rows = s.out.rows
+	s.out = outer
+	if err == nil && s.out.locked && rows == 0 {
+		err = s.afterLocked()
+	}
+	return rows, err
 }
 
 // beforeRead prepares the transaction for a query's reads.

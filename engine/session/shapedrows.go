@@ -21,6 +21,7 @@ import (
 
 // FileCounter counts the work on the files of the node's directory: a *file.Disk.
 type FileCounter interface {
+	Stats() *file.Stats // of all files, also of those that are gone
 	Files() []file.FileCounts
 	ResetFiles()
 }
@@ -112,14 +113,7 @@ func rowsSysConfig(q *virtualRows) error {
 
 func rowsClients(q *virtualRows, what int) error {
 	for _, c := range q.s.m.clients.read(what) {
-		row := []any{c.user, c.host}
-		switch what {
-		case byUser:
-			row = row[:1]
-		case byHost:
-			row = row[1:]
-		}
-		q.row(append(row, c.current, c.total, 0, 0)...)
+		q.row(append(c.columns(what), c.current, c.total, 0, 0)...)
 	}
 	return nil
 }
@@ -296,14 +290,7 @@ func statementEvent(kind statementKind) string {
 
 func rowsClientStatements(q *virtualRows, what int) error {
 	for _, c := range q.s.m.clients.read(what) {
-		of := []any{c.user, c.host}
-		switch what {
-		case byUser:
-			of = of[:1]
-		case byHost:
-			of = of[1:]
-		}
-		q.statementSums(of, c.kinds)
+		q.statementSums(c.columns(what), c.kinds)
 	}
 	return nil
 }
@@ -589,16 +576,12 @@ func (q *virtualRows) toolStatus(stats *storage.Stats, add func(name string, val
 		add("Innodb_row_lock_time_avg", 0)
 	}
 	if m.opt.FileCounts != nil {
-		var sum file.FileCounts
-		for _, f := range m.opt.FileCounts.Files() {
-			sum.Reads, sum.ReadBytes, sum.Writes = sum.Reads+f.Reads, sum.ReadBytes+f.ReadBytes, sum.Writes+f.Writes
-			sum.WriteBytes, sum.Syncs = sum.WriteBytes+f.WriteBytes, sum.Syncs+f.Syncs
-		}
-		add("Innodb_data_reads", int64(sum.Reads))
-		add("Innodb_data_read", int64(sum.ReadBytes))
-		add("Innodb_data_writes", int64(sum.Writes))
-		add("Innodb_data_written", int64(sum.WriteBytes))
-		add("Innodb_data_fsyncs", int64(sum.Syncs))
+		all := m.opt.FileCounts.Stats()
+		add("Innodb_data_reads", all.Reads.Load())
+		add("Innodb_data_read", all.ReadBytes.Load())
+		add("Innodb_data_writes", all.Writes.Load())
+		add("Innodb_data_written", all.WriteBytes.Load())
+		add("Innodb_data_fsyncs", all.Syncs.Load())
 	}
 }
 

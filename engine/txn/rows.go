@@ -66,7 +66,7 @@ func (t *Txn) insertRows(o *Table, rows [][]types.Value, keepZero bool) (failed 
 	if o.temporary != nil {
 		return 0, t.grew(o)
 	}
-	o.tbl.Count(table.Inserted, table.NoIndex, t.counts, uint64(len(rows)))
+	o.tbl.Count(table.Inserted, table.NoIndex, t.sessionID, uint64(len(rows)))
 	for i, row := range rows {
 		if err := t.inserted(o, row); err != nil {
 			return i, err
@@ -91,7 +91,7 @@ func (t *Txn) insert(o *Table, row []types.Value, keepZero, upsert bool) error {
 	if err != nil {
 		return err
 	}
-	o.tbl.Count(table.Inserted, table.NoIndex, t.counts, 1)
+	o.tbl.Count(table.Inserted, table.NoIndex, t.sessionID, 1)
 	return t.inserted(o, row)
 }
 
@@ -290,7 +290,7 @@ func (t *Txn) update(o *Table, key []byte, before []types.Value, changes []recor
 	if err := t.worker(o).Update(o.tbl, key, t.changes); err != nil {
 		return false, err
 	}
-	o.tbl.Count(table.Updated, o.access, t.counts, 1)
+	o.tbl.Count(table.Updated, o.access, t.sessionID, 1)
 	if o.temporary != nil {
 		return true, t.grew(o)
 	}
@@ -364,7 +364,7 @@ func (t *Txn) delete(o *Table, key []byte, before []types.Value) error {
 	if err := t.worker(o).Delete(o.tbl, key); err != nil {
 		return err
 	}
-	o.tbl.Count(table.Deleted, o.access, t.counts, 1)
+	o.tbl.Count(table.Deleted, o.access, t.sessionID, 1)
 	if o.temporary != nil {
 		return t.grew(o)
 	}

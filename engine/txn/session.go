@@ -181,7 +181,7 @@ func (s *Session) set(t *Txn) {
 	s.mu.Lock()
 	s.t, s.cur = t, t
 	if t != nil {
-		t.counts = s.id
+		t.sessionID = s.id
 	}
 	s.mu.Unlock()
 }

@@ -78,7 +78,7 @@ type Txn struct {
 	Body     *entry.LargeBody
 	BodyWait time.Duration // from the call of Commit until they had it
 
-	counts       uint64 // the session's number, for the counts of rows
+	sessionID    uint64 // by which rows are counted
 	m            *Manager
 	locks        metadataOwner
 	metadataWait time.Duration

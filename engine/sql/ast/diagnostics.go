@@ -145,15 +145,7 @@ func (r *reader) plainValue() Expr {
 	default:
 		r.fail()
 	}
-	if r.err != nil {
-		return nullLiteral()
-	}
-	e, err := parseExprAt(r.text, start, end)
-	if err != nil {
-		r.failWith(err)
-		return nullLiteral()
-	}
-	return e
+	return r.exprIn(start, end)
 }
 
 func (f *formatter) getDiagnostics(s *GetDiagnostics) {

@@ -122,6 +122,24 @@ func (f *formatter) delete(s *Delete) {
 	f.limit(s.Limit)
 }
 
+// fileFormat writes how the lines of a file are made of fields.
+func (f *formatter) fileFormat(charset string, fields *LoadFields, lines *LoadLines) {
+	if charset != "" {
+		f.s(" character set ", charset)
+	}
+	f.s(" fields terminated by ")
+	f.quote(fields.Terminated)
+	f.opt(fields.OptionallyEnclosed, " optionally")
+	f.s(" enclosed by ")
+	f.quote(fields.Enclosed)
+	f.s(" escaped by ")
+	f.quote(fields.Escaped)
+	f.s(" lines starting by ")
+	f.quote(lines.Starting)
+	f.s(" terminated by ")
+	f.quote(lines.Terminated)
+}
+
 func (f *formatter) loadData(s *LoadData) {
 	f.s("load data ")
 	f.opt(s.Local, "local ")
@@ -131,20 +149,7 @@ func (f *formatter) loadData(s *LoadData) {
 	f.opt(s.Ignore, " ignore")
 	f.s(" into table ")
 	f.table(s.Table)
-	if s.Charset != "" {
-		f.s(" character set ", s.Charset)
-	}
-	f.s(" fields terminated by ")
-	f.quote(s.Fields.Terminated)
-	f.opt(s.Fields.OptionallyEnclosed, " optionally")
-	f.s(" enclosed by ")
-	f.quote(s.Fields.Enclosed)
-	f.s(" escaped by ")
-	f.quote(s.Fields.Escaped)
-	f.s(" lines starting by ")
-	f.quote(s.Lines.Starting)
-	f.s(" terminated by ")
-	f.quote(s.Lines.Terminated)
+	f.fileFormat(s.Charset, &s.Fields, &s.Lines)
 	if s.Skip > 0 {
 		f.s(" ignore ")
 		f.number(s.Skip)

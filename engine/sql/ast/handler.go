@@ -135,16 +135,10 @@ func (r *reader) exprWithoutQuery(end func() bool) Expr {
 			r.failWith(syntaxError(r.sql, open.start, 0))
 		}
 	}
-	if r.err != nil || to == start {
+	if to == start {
 		r.fail()
-		return nullLiteral()
 	}
-	e, err := parseExprAt(r.text, start, to)
-	if err != nil {
-		r.failWith(err)
-		return nullLiteral()
-	}
-	return e
+	return r.exprIn(start, to)
 }
 
 func (f *formatter) handler(s *Handler) {

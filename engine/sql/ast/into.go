@@ -96,18 +96,5 @@ func (f *formatter) intoFile(x *IntoFile) {
 	}
 	f.s(" into outfile ")
 	f.quote(x.Name)
-	if x.Charset != "" {
-		f.s(" character set ", x.Charset)
-	}
-	f.s(" fields terminated by ")
-	f.quote(x.Fields.Terminated)
-	f.opt(x.Fields.OptionallyEnclosed, " optionally")
-	f.s(" enclosed by ")
-	f.quote(x.Fields.Enclosed)
-	f.s(" escaped by ")
-	f.quote(x.Fields.Escaped)
-	f.s(" lines starting by ")
-	f.quote(x.Lines.Starting)
-	f.s(" terminated by ")
-	f.quote(x.Lines.Terminated)
+	f.fileFormat(x.Charset, &x.Fields, &x.Lines)
 }

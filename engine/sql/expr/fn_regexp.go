@@ -245,6 +245,14 @@ func (c *Call) matcherOf(x *Context, a []types.Value, captures bool) (*matcher, 
 	return m, err
 }
 
+// matching returns what is matched, and the text in which.
+func (c *Call) matching(x *Context, a []types.Value) (m *matcher, s []byte, err error) {
+	if m, err = c.matcherOf(x, a, false); err == nil {
+		s, err = c.unicodeText(x, a[0].Bytes())
+	}
+	return m, s, err
+}
+
 // unicodeText returns a text argument as UTF-8, in which patterns work. Each byte of a binary string is a character.
 func (c *Call) unicodeText(x *Context, s []byte) ([]byte, error) {
 	cs := c.charset()
@@ -293,11 +301,7 @@ func init() {
 		Args: []ArgKind{ArgText, ArgText, ArgText}, Min: 2, Max: 3, Boolean: true, Result: ResultBool,
 		Prepare: prepareRegexp(2, false),
 		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
-			m, err := c.matcherOf(x, a, false)
-			if err != nil {
-				return types.Null, err
-			}
-			s, err := c.unicodeText(x, a[0].Bytes())
+			m, s, err := c.matching(x, a)
 			if err != nil {
 				return types.Null, err
 			}
@@ -324,11 +328,7 @@ func regexpInstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	if end != 0 && end != 1 {
 		return types.Null, errWrongArguments("regexp_instr: return_option must be 1 or 0.")
 	}
-	m, err := c.matcherOf(x, a, false)
-	if err != nil {
-		return types.Null, err
-	}
-	s, err := c.unicodeText(x, a[0].Bytes())
+	m, s, err := c.matching(x, a)
 	if err != nil {
 		return types.Null, err
 	}
@@ -348,11 +348,7 @@ func regexpInstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
 }
 
 func regexpSubstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	m, err := c.matcherOf(x, a, false)
-	if err != nil {
-		return types.Null, err
-	}
-	s, err := c.unicodeText(x, a[0].Bytes())
+	m, s, err := c.matching(x, a)
 	if err != nil {
 		return types.Null, err
 	}
@@ -368,11 +364,7 @@ func regexpSubstr(x *Context, c *Call, a []types.Value) (types.Value, error) {
 }
 
 func regexpReplace(x *Context, c *Call, a []types.Value) (v types.Value, err error) {
-	m, err := c.matcherOf(x, a, false)
-	if err != nil {
-		return types.Null, err
-	}
-	s, err := c.unicodeText(x, a[0].Bytes())
+	m, s, err := c.matching(x, a)
 	if err != nil {
 		return types.Null, err
 	}

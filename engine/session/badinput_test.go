@@ -42,7 +42,7 @@ func TestExtremeStatements(t *testing.T) {
 		"SELECT " + strings.Repeat("(SELECT ", 200) + "1" + strings.Repeat(")", 200),
 		"SELECT * FROM t WHERE id IN (" + many(20000, "#") + ")",
 		"SELECT * FROM t WHERE " + strings.Repeat("id = 1 OR ", 5000) + "id = 2",
-		"SELECT " + many(4097, "#"), "SELECT " + many(5000, "id") + " FROM t",
+		"SELECT " + many(4097, "#"), "SELECT " + many(70000, "#"), "SELECT " + many(5000, "id") + " FROM t",
 		"CREATE TABLE wide (" + many(4096, "c# INT") + ")",
 		"INSERT INTO t VALUES " + many(5000, "(#, #)"),
 		"INSERT INTO t VALUES " + many(100, "(#, 99999999999)"),

@@ -130,27 +130,13 @@ func (l *schemaCatalog) LookupShared(schema, name string) (plan.Source, error) {
 
 func (l *schemaCatalog) lookup(schema, name string, shared bool) (plan.Source, error) {
 	s := l.s
-	if known, ok := virtualSchema(schema); ok {
-		if v := virtualTable(known, name); v != nil {
-			l.volatile = true
-			if !ofGroup[v] {
-				return plan.Source{Virtual: v}, nil
-			}
-			s.startLimit()
-			return plan.Source{Virtual: v}, s.pointDefinitions()
-		}
-		if view := sysViews[name]; view != nil && known == sysSchema {
-			l.volatile = true
-			q, err := catalog.ParseQuery(view.query, s.holdsText)
-			return plan.Source{View: &plan.ViewSource{Schema: sysSchema, Name: name, Query: q, QuerySchema: sysSchema, Columns: view.columns}}, err
-		}
-		if known != sysSchema { // a schema sys of before may have tables of its own
-			return plan.Source{}, sqlerr.New(sqlerr.UnknownTable, name, known)
-		}
-	}
-	if v := madeOf(schema, name); v != nil {
+	if src, found, err := s.virtualSource(schema, name); found || err != nil {
 		l.volatile = true
-		return plan.Source{Virtual: v}, nil
+		if err == nil && src.Virtual != nil && ofGroup[src.Virtual] {
+			s.startLimit()
+			err = s.pointDefinitions()
+		}
+		return src, err
 	}
 	if err := s.pointQuery(); err != nil {
 		return plan.Source{}, err
@@ -175,21 +161,7 @@ func (l *schemaCatalog) lookup(schema, name string, shared bool) (plan.Source, e
 		return plan.Source{Table: &plan.TableSource{Keys: keys, Stats: tableStats{t.Table()}}}, nil
 	}
 	l.c.note(compiledTable{schema, name, keys, true, shared, 0})
-	q, err := catalog.ParseQuery(v.Query, s.holdsText)
-	if err != nil {
-		return plan.Source{}, err
-	}
-	view := &plan.ViewSource{Schema: schema, Name: name, Query: q, QuerySchema: v.Schema, CheckOption: v.CheckOption}
-	for _, c := range catalog.Columns(keys.Table) {
-		view.Columns = append(view.Columns, c.Name)
-	}
-	switch v.Algorithm {
-	case "MERGE":
-		view.Algorithm = plan.ViewMerge
-	case "TEMPTABLE":
-		view.Algorithm = plan.ViewTempTable
-	}
-	return plan.Source{View: view}, nil
+	return s.viewSource(keys.Table, v)
 }
 
 func (c *compiled) note(t compiledTable) {

@@ -1,10 +1,12 @@
 package session
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
+	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/storage/dict"
 	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/types"
@@ -40,7 +42,17 @@ func rowsTables(q *virtualRows) error {
 		d := t.def
 		switch {
 		case catalog.IsView(d):
-			q.row("def", d.Schema, d.Name, "VIEW", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, q.time(catalog.Created(d)), nil, nil, nil, nil, nil, "VIEW")
+			comment := "VIEW"
+			if slices.Contains(q.pred.Fetch, len(q.def.Columns)-1) {
+				broken, err := q.broken(d)
+				if err != nil {
+					return err
+				}
+				if broken != nil {
+					comment = broken.Message
+				}
+			}
+			q.row("def", d.Schema, d.Name, "VIEW", nil, nil, nil, nil, nil, nil, nil, nil, nil, nil, q.time(catalog.Created(d)), nil, nil, nil, nil, nil, comment)
 			return nil
 		case t.virtual && d.Schema != infoSchema:
 			engine := "InnoDB"
@@ -88,6 +100,9 @@ func rowsColumns(q *virtualRows) error {
 		a = everything
 	}
 	return q.eachTable(1, 2, func(t *listed) error {
+		if broken, err := q.broken(t.def); broken != nil || err != nil {
+			return err
+		}
 		keys := columnKeys(t.def)
 		for i, c := range catalog.Columns(t.def) {
 			if a.SeesColumn(t.def.Schema, t.def.Name, c.Name) {
@@ -96,6 +111,19 @@ func rowsColumns(q *virtualRows) error {
 		}
 		return nil
 	})
+}
+
+// broken warns of a view that names what is not there (1356), and returns the warning.
+func (q *virtualRows) broken(d *record.Table) (*sqlerr.Error, error) {
+	v, ok := catalog.ViewOf(d)
+	if !ok {
+		return nil, nil
+	}
+	broken, err := q.s.brokenView(d, v)
+	if broken != nil {
+		q.s.diag.warn(broken)
+	}
+	return broken, err
 }
 
 // columnKeys are the values of COLUMN_KEY by column number.

@@ -174,7 +174,7 @@ func (s *Session) showTables(ctx context.Context, st *ast.Show) (Outcome, error)
 	}
 	table := st.Table.Name
 	if s.work.described == nil {
-		if table, err = s.findTable(schema, table); err != nil {
+		if table, err = s.findTable(schema, table, st.Kind == ast.ShowColumns); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -211,8 +211,9 @@ func (s *Session) mayShow(schema string, st *ast.Show) error {
 	return s.privileges().MayDescribe(schema, st.Table.Name)
 }
 
-// findTable checks that a table is there and returns its name as information_schema has it. Error: 1146.
-func (s *Session) findTable(schema, name string) (string, error) {
+// findTable checks that a table is there and returns its name as information_schema has it. Errors: 1146; of a view whose columns are
+// wanted 1356.
+func (s *Session) findTable(schema, name string, columns bool) (string, error) {
 	if v := madeOf(schema, name); v != nil {
 		return v.Def.Name, nil
 	}
@@ -229,7 +230,15 @@ func (s *Session) findTable(schema, name string) (string, error) {
 	if err != nil {
 		return "", missingTable(err, schema, name)
 	}
-	h.Release()
+	defer h.Release()
+	def := h.Table().Schema.Table
+	if v, ok := catalog.ViewOf(def); ok && columns {
+		if broken, err := s.brokenView(def, v); broken != nil {
+			return "", broken
+		} else if err != nil {
+			return "", err
+		}
+	}
 	return name, nil
 }
 

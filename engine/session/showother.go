@@ -10,6 +10,7 @@ import (
 	"github.com/triremedb/trireme/engine/sql/catalog"
 	"github.com/triremedb/trireme/engine/sql/priv"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/storage/record"
 	"github.com/triremedb/trireme/engine/storage/table"
 	"github.com/triremedb/trireme/engine/storage/trx"
 	"github.com/triremedb/trireme/engine/types"
@@ -77,6 +78,11 @@ func (s *Session) showCreate(st *ast.Show) error {
 			v.Query = qualified(v.Query, v.Schema)
 			def = def.Clone()
 			catalog.SetView(def, v)
+		}
+		if broken, err := s.brokenView(def, v); err != nil {
+			return err
+		} else if broken != nil {
+			s.diag.warn(broken)
 		}
 		text, _ := catalog.ShowCreateView(def, schema != s.schema)
 		return s.give([]column{{"View", shortText}, {"Create View", longText}, {"character_set_client", shortText}, {"collation_connection", shortText}},
@@ -445,6 +451,9 @@ func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][
 		t = h.Table()
 	}
 	ok := []any{full, op, "status", "OK"}
+	if v, is := catalog.ViewOf(t.Schema.Table); is {
+		return s.maintainView(full, t.Schema.Table, v, kind)
+	}
 	switch kind {
 	case ast.Analyze:
 		t.ForgetStatistics()
@@ -462,6 +471,28 @@ func (s *Session) maintainTable(schema, name string, kind ast.MaintainKind) ([][
 		return s.checkTable(full, t)
 	}
 	return [][]any{ok}, nil
+}
+
+// maintainView is what the statements say of a view with the full name: it has nothing to be maintained, but its text may name what is
+// not there.
+func (s *Session) maintainView(full string, def *record.Table, v catalog.View, kind ast.MaintainKind) ([][]any, error) {
+	op := maintainOps[kind]
+	notBase := sqlerr.New(sqlerr.WrongObject, def.Schema, def.Name, "BASE TABLE")
+	switch kind {
+	case ast.Checksum:
+		s.diag.add("Error", notBase)
+		return [][]any{{full, nil}}, nil
+	case ast.CheckTable:
+		broken, err := s.brokenView(def, v)
+		switch {
+		case err != nil:
+			return nil, err
+		case broken != nil:
+			return [][]any{{full, op, "Error", broken.Message}, {full, op, "error", "Corrupt"}}, nil
+		}
+		return [][]any{{full, op, "status", "OK"}}, nil
+	}
+	return [][]any{{full, op, "Error", notBase.Message}, {full, op, "status", "Operation failed"}}, nil
 }
 
 // checkTable is CHECK TABLE of a table with the full name.

@@ -123,6 +123,9 @@ func (s *Session) rowDefault(i *tableInfo, p int, row []types.Value) (types.Valu
 	if p == i.auto || col.Hidden || col.generated != nil || !col.Type.NotNull {
 		return types.Null, nil
 	}
+	if col.Type.Kind == types.KindEnum { // its first value is its default, whatever the sql_mode
+		return catalog.ImplicitDefault(&col.Type), nil
+	}
 	err := sqlerr.New(sqlerr.NoDefaultForField, col.Name)
 	if i.view != "" {
 		err = sqlerr.New(sqlerr.NoDefaultForViewField, i.view)

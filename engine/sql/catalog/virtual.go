@@ -26,6 +26,8 @@ type Predicate struct {
 	// text. Planners fill it from conjuncts column = constant; columns that are not in
 	// it are not restricted.
 	Equal map[int]string
+	// Fetch are the positions of the columns that are read: a column that is costly to make may be left out otherwise.
+	Fetch []int
 }
 
 // VirtualReader gives the rows of a Virtual.

@@ -300,7 +300,7 @@ func newVirtualScan(r *run, n *plan.VirtualScan) *virtualScanOp {
 
 func (o *virtualScanOp) open() error {
 	o.close()
-	p := catalog.Predicate{}
+	p := catalog.Predicate{Fetch: o.node.Fetch}
 	m := o.r.x.Mark()
 	for _, e := range o.node.Equal {
 		v, err := e.Value.Value(o.r.x, nil, 0)

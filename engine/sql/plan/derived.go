@@ -186,7 +186,7 @@ func (f *from) view(v *ViewSource, alias string, nullable bool) (*joinTree, []vi
 	q, err := f.p.resolveQuery(v.Query, around)
 	f.p.named--
 	if err != nil {
-		return nil, nil, viewError(err, v)
+		return nil, nil, ViewError(err, v.Schema, v.Name)
 	}
 	if v.Algorithm == ViewTempTable {
 		q.volatile = true
@@ -213,12 +213,12 @@ func (p *planner) lockView(q *query, l *Lock) {
 	}
 }
 
-// viewError hides from the client what a view's text names.
-func viewError(err error, v *ViewSource) error {
+// ViewError hides from the client what a view's text names: for what is missing it is 1356.
+func ViewError(err error, schema, name string) error {
 	if e, ok := err.(*sqlerr.Error); ok {
 		switch e.Number {
 		case sqlerr.BadFieldError, sqlerr.NoSuchTable, sqlerr.BadDBError, sqlerr.SPDoesNotExist, sqlerr.ViewInvalid:
-			return sqlerr.New(sqlerr.ViewInvalid, v.Schema+"."+v.Name)
+			return sqlerr.New(sqlerr.ViewInvalid, schema+"."+name)
 		}
 	}
 	return err

@@ -19,7 +19,7 @@ func (p *planner) resolveGrouping(b *block, q *query) error {
 		return p.checkDistinctOrder(b)
 	}
 	b.grouped = true
-	if len(b.groups) > maxItems {
+	if len(b.groups) > maxGroups {
 		return sqlerr.New(sqlerr.TooManyFields)
 	}
 	for i := range b.groups {

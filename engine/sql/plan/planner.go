@@ -15,7 +15,8 @@ const (
 	maxNesting   = 63      // queries within queries, as MySQL's
 	maxRelations = 61      // tables of one join, as MySQL's
 	maxColumns   = 1 << 20 // of all tables of a statement
-	maxItems     = 4096    // of a select list or a GROUP BY, as MySQL's temporary tables
+	maxItems     = 65535   // of a select list: a prepared statement tells how many columns it has in two bytes
+	maxGroups    = 4096    // of a GROUP BY, as the columns of MySQL's temporary tables
 	maxMerged    = 20_000  // nodes of an expression after derived tables were merged
 	maxItem      = 500     // nodes of an item of a derived table that is merged
 	maxBlocks    = 8192    // SELECTs and VALUES of views and WITH tables, each time that these are named

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/triremedb/trireme/engine/sql/ast"
@@ -22,12 +23,21 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 	if st.Statement == nil {
 		return out, notSupported("EXPLAIN FOR CONNECTION")
 	}
-	if st.Format == "JSON" {
-		return out, notSupported("EXPLAIN FORMAT=JSON")
+	format, err := s.explainFormat(st)
+	if err != nil {
+		return out, err
 	}
 	s.startLimit()
 	if err := s.pointDefinitions(); err != nil {
 		return out, err
+	}
+	if st.Schema != "" {
+		name, _, err := s.usable(st.Schema)
+		if err != nil {
+			return out, err
+		}
+		defer func(current string) { s.schema = current }(s.schema)
+		s.schema = name
 	}
 	c, err := s.compile(st.Statement, s.work.params)
 	if err == nil {
@@ -44,25 +54,54 @@ func (s *Session) runExplain(ctx context.Context, st *ast.Explain) (Outcome, err
 	}
 	if err == nil {
 		s.warnAll(c.kept)
-		err = s.explain(ctx, c, st)
+		err = s.explain(c, st, format)
 	}
 	return out, s.finishWork(ctx, c, &out, err)
 }
 
+// explainFormats are the values of explain_format.
+var explainFormats = []string{"TRADITIONAL", "JSON", "TREE"}
+
+// explainFormat is the format that an EXPLAIN writes. Errors: 1235, 6006, 6007, 6412.
+func (s *Session) explainFormat(st *ast.Explain) (string, error) {
+	format := st.Format
+	switch {
+	case st.Into != "" && format == "":
+		return "", sqlerr.New(sqlerr.ExplainIntoImplicitFormatNotSupported)
+	case st.Into != "" && format != "JSON":
+		return "", sqlerr.New(sqlerr.ExplainIntoFormatNotSupported, format)
+	case st.Analyze && format == "TRADITIONAL":
+		return "", notSupported("EXPLAIN ANALYZE with TRADITIONAL format")
+	case format == "":
+		format = explainFormats[s.opt.explainFormat]
+	}
+	if st.Analyze && format == "TRADITIONAL" {
+		format = "TREE"
+	}
+	if st.Analyze && format == "JSON" && s.opt.explainJSON == 1 {
+		return "", sqlerr.New(sqlerr.ExplainAnalyzeJSONFormatVersionNotSupported)
+	}
+	return format, nil
+}
+
 // mayExplain asks for the privileges that the statement itself needs.
 func (s *Session) mayExplain(c *compiled) error {
-	kind := "SELECT"
+	return s.mayRun(c.uses, c.verb(), c.kind)
+}
+
+// verb is the word that the statement begins with.
+func (c *compiled) verb() string {
 	switch {
 	case c.insert != nil && c.insert.replace:
-		kind = "REPLACE"
+		return "REPLACE"
 	case c.insert != nil:
-		kind = "INSERT"
+		return "INSERT"
 	case c.change != nil && c.change.update:
-		kind = "UPDATE"
+		return "UPDATE"
 	case c.change != nil:
-		kind = "DELETE"
+		return "DELETE"
 	}
-	return s.mayRun(c.uses, kind, c.kind)
+	return "SELECT"
 }
 
 // mayExplainViews checks that who asks may see what the views of a statement read: with SHOW VIEW on each, and SELECT on the
@@ -87,25 +126,33 @@ func errExplain() error {
 }
 
 // explain writes the plan of a compiled statement.
-func (s *Session) explain(ctx context.Context, c *compiled, st *ast.Explain) error {
+func (s *Session) explain(c *compiled, st *ast.Explain, format string) error {
 	q := c.query
 	if c.change != nil {
 		q = &c.change.plan.Query
 	}
-	tree := st.Analyze || st.Format == "TREE"
-	switch {
-	case st.Analyze && (c.change != nil || c.insert != nil):
-		return notSupported("EXPLAIN ANALYZE of a statement that changes rows")
-	case st.Analyze:
-		text, err := s.analyze(c)
-		if err != nil {
+	var ran *exec.Tree
+	if st.Analyze {
+		if c.change != nil || c.insert != nil {
+			return notSupported("EXPLAIN ANALYZE of a statement that changes rows")
+		}
+		var err error
+		if ran, err = s.analyze(c); err != nil {
 			return err
 		}
+		defer ran.Close()
+	}
+	switch {
+	case format == "JSON":
+		text := s.explainJSON(c, q, ran)
+		if st.Into != "" {
+			return s.setUserVariable(st.Into, types.NewString(text), explainText)
+		}
 		return s.sendText("EXPLAIN", text)
-	case q == nil && tree:
+	case format == "TREE" && q == nil:
 		return s.sendText("EXPLAIN", fmt.Sprintf("-> Insert into %s\n", c.insert.info.keys.Name))
-	case tree:
-		return s.sendText("EXPLAIN", plan.Tree(q.Root, nil))
+	case format == "TREE":
+		return s.sendText("EXPLAIN", plan.Tree(q.Root, measuredText(ran)))
 	}
 	var list []plan.ExplainRow
 	if c.insert != nil {
@@ -117,9 +164,55 @@ func (s *Session) explain(ctx context.Context, c *compiled, st *ast.Explain) err
 	return s.sendExplainTable(list)
 }
 
+var explainText = &types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB40900AI}
+
+// explainJSON is the plan of a compiled statement as JSON, in the version that the session has set; q is nil for rows that are given.
+func (s *Session) explainJSON(c *compiled, q *plan.Query, ran *exec.Tree) string {
+	e := plan.Explained{Kind: strings.ToLower(c.verb()), Text: ast.Format(c.kind)}
+	var root plan.Node
+	if q != nil {
+		root = q.Root
+	}
+	if c.insert != nil {
+		e.Into = c.insert.info.keys.Name
+	}
+	if s.opt.explainJSON == 1 {
+		return plan.JSONBlock(root, e)
+	}
+	if ran != nil {
+		e.Measured = func(n plan.Node) plan.Measured { return measured(ran, n) }
+	}
+	return plan.JSONTree(root, e)
+}
+
+// measured is what a run has measured of an operator: no loops if it was not run.
+func measured(ran *exec.Tree, n plan.Node) (r plan.Measured) {
+	m, ok := ran.Meter(n)
+	if !ok {
+		return r
+	}
+	loops := float64(m.Loops)
+	ms := func(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 / loops }
+	return plan.Measured{Loops: int64(m.Loops), Rows: float64(m.Rows) / loops, First: ms(m.First), Last: ms(m.Total)}
+}
+
+// measuredText writes that in a line of a tree; nil: nothing was run.
+func measuredText(ran *exec.Tree) func(plan.Node) string {
+	if ran == nil {
+		return nil
+	}
+	return func(n plan.Node) string {
+		m := measured(ran, n)
+		if m.Loops == 0 {
+			return " (never executed)"
+		}
+		return fmt.Sprintf(" (actual time=%.3f..%.3f rows=%s loops=%d)", m.First, m.Last, strconv.FormatFloat(m.Rows, 'f', -1, 64), m.Loops)
+	}
+}
+
 // sendText sends one row with one text.
 func (s *Session) sendText(name, text string) error {
-	col := ResultColumn{Name: name, Type: &types.Type{Kind: types.KindLongText, Collation: types.CollationUTF8MB40900AI}}
+	col := ResultColumn{Name: name, Type: explainText}
 	b := types.NewBatch([]*types.Type{col.Type})
 	b.AppendRow([]types.Value{types.NewString(text)})
 	return s.sendRows([]ResultColumn{col}, b)
@@ -154,48 +247,33 @@ func (s *Session) sendExplainTable(list []plan.ExplainRow) error {
 	return s.sendRows(cols, b)
 }
 
-// analyze runs a query, drops its rows, and writes the plan with what was measured.
-func (s *Session) analyze(c *compiled) (string, error) {
+// analyze runs a query and drops its rows. The caller closes the tree, which has what was measured.
+func (s *Session) analyze(c *compiled) (*exec.Tree, error) {
 	if len(c.tables) > 0 {
 		if err := s.beforeRead(c); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
 	tree, err := exec.Build(c.query, exec.Options{Analyze: true})
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	x, err := s.runContext(c)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	s.startLimit()
 	if err := tree.Open(x); err != nil {
-		return "", err
+		return nil, err
 	}
 	for {
 		b, _, err := tree.Pull()
 		if err != nil {
 			_ = tree.Close() // the first error counts
-			return "", err
+			return nil, err
 		}
 		if b == nil {
-			break
+			return tree, nil
 		}
 	}
-	text := plan.Tree(c.query.Root, func(n plan.Node) string {
-		m, ok := tree.Meter(n)
-		if !ok {
-			return " (never executed)"
-		}
-		loops := float64(m.Loops)
-		return fmt.Sprintf(" (actual time=%s..%s rows=%s loops=%d)", millis(m.First, loops), millis(m.Total, loops),
-			strconv.FormatFloat(float64(m.Rows)/loops, 'f', -1, 64), m.Loops)
-	})
-	return text, tree.Close()
-}
-
-// millis is a time per loop as MySQL writes it.
-func millis(d time.Duration, loops float64) string {
-	return strconv.FormatFloat(float64(d.Microseconds())/1000/loops, 'f', 3, 64)
 }

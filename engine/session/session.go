@@ -147,6 +147,8 @@ type settings struct {
 	trackTransaction uint8
 	trackVariables   string
 	completion       uint8
+	explainFormat    uint8 // of explainFormats
+	explainJSON      uint8 // the version of EXPLAIN's JSON
 	isolation        uint8
 	consistency      Consistency
 	readBound        time.Duration

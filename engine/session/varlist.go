@@ -100,6 +100,8 @@ func serverVariables() []*variable {
 		boolVar("disconnect_on_expired_password", inGlobal|readOnly, true),
 		uintVar("div_precision_increment", both, 4, 0, 30).onApply(func(s *Session, x varValue) { s.x.DivPrecisionIncrement = int(x.n) }),
 		uintVar("eq_range_index_dive_limit", both|inert, 200, 0, math.MaxUint32),
+		enumVar("explain_format", both, 0, explainFormats...).onApply(func(s *Session, x varValue) { s.opt.explainFormat = uint8(x.n) }),
+		uintVar("explain_json_format_version", both, 1, 1, 2).onApply(func(s *Session, x varValue) { s.opt.explainJSON = uint8(x.n) }),
 		uintVar("error_count", inSession|readOnly, 0, 0, maxUint).computed(func(s *Session, _ bool) varValue { return varValue{n: uint64(s.diag.lastFailures)} }),
 		enumVar("event_scheduler", inGlobal|fixedTo, 0, "DISABLED", "OFF"),
 		boolVar("explicit_defaults_for_timestamp", both|fixedTo, true),

@@ -161,6 +161,9 @@ const (
 	TableMustHaveAVisibleColumn                         Code = 4028
 	ClientInteractionTimeout                            Code = 4031
 	TooManyWindows                                      Code = 4086
+	ExplainIntoImplicitFormatNotSupported               Code = 6006
+	ExplainIntoFormatNotSupported                       Code = 6007
+	ExplainAnalyzeJSONFormatVersionNotSupported         Code = 6412
 )
 
 var rows3000 = []row{
@@ -463,4 +466,8 @@ var rows3000 = []row{
 	{TooManyWindows, "ER_TOO_MANY_WINDOWS", "HY000",
 		"Too many windows in SELECT: %d. Maximum allowed is %d. Use named windows to share windows between window " +
 			"functions."},
+	{ExplainIntoImplicitFormatNotSupported, "ER_EXPLAIN_INTO_IMPLICIT_FORMAT_NOT_SUPPORTED", "0A000", "EXPLAIN INTO does not support implicit FORMAT."},
+	{ExplainIntoFormatNotSupported, "ER_EXPLAIN_INTO_FORMAT_NOT_SUPPORTED", "0A000", "EXPLAIN INTO does not support FORMAT=%s."},
+	{ExplainAnalyzeJSONFormatVersionNotSupported, "ER_EXPLAIN_ANALYZE_JSON_FORMAT_VERSION_NOT_SUPPORTED", "0A000",
+		"EXPLAIN ANALYZE does not support FORMAT=JSON with explain_json_format_version=1."},
 }

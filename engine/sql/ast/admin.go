@@ -131,7 +131,9 @@ type Explain struct {
 	Statement  Statement
 	Connection uint64
 	Analyze    bool
-	Format     string // TRADITIONAL, TREE, JSON in upper case, or empty
+	Format     string // TRADITIONAL, TREE, JSON in upper case, or empty: the session's
+	Into       string // the user variable that takes the text; empty: none
+	Schema     string // FOR SCHEMA; empty: the session's
 }
 
 // Kill is KILL.

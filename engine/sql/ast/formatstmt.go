@@ -237,6 +237,16 @@ func (f *formatter) explain(s *Explain) {
 	if s.Format != "" {
 		f.s("format=", s.Format, " ")
 	}
+	if s.Into != "" {
+		f.s("into ")
+		f.userVariable(s.Into)
+		f.s(" ")
+	}
+	if s.Schema != "" {
+		f.s("for schema ")
+		f.name(s.Schema)
+		f.s(" ")
+	}
 	if s.Statement == nil {
 		f.s("for connection ")
 		f.number(s.Connection)

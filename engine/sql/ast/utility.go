@@ -346,18 +346,23 @@ func (r *reader) explain() Statement {
 	e := &Explain{Analyze: r.accept("ANALYZE")}
 	if r.accept("FORMAT") {
 		r.needOp("=")
-		e.Format = upper(r.nameOrString())
+		name := r.nameOrString()
+		e.Format = upper(name)
 		switch e.Format {
-		case "TRADITIONAL":
-			e.Format = ""
-		case "TREE", "JSON", "":
+		case "TRADITIONAL", "TREE", "JSON":
 		default:
-			r.failWith(sqlerr.New(sqlerr.UnknownExplainFormat, e.Format))
+			r.failWith(sqlerr.New(sqlerr.UnknownExplainFormat, name))
 		}
+	}
+	if r.accept("INTO") {
+		e.Into = r.userVar()
 	}
 	if r.accept("FOR", "CONNECTION") {
 		e.Connection = r.number()
 		return e
+	}
+	if r.accept("FOR", "SCHEMA") || r.accept("FOR", "DATABASE") {
+		e.Schema = r.name()
 	}
 	if r.err != nil {
 		return nil
@@ -372,7 +377,7 @@ func (r *reader) explain() Statement {
 		}
 		r.tok = token{kind: tEOF, start: len(r.sql), end: len(r.sql)}
 		return e
-	case e.Analyze || e.Format != "":
+	case e.Analyze || e.Format != "" || e.Into != "" || e.Schema != "":
 		r.fail()
 		return nil
 	}

@@ -86,7 +86,7 @@ func (w *rowWriter) node(n Node) {
 		w.node(c)
 	}
 	if j, ok := n.(*IndexLookupJoin); ok {
-		w.lookup(j)
+		w.leaf(j)
 	}
 	for _, s := range subqueriesOf(n) {
 		kind := "SUBQUERY"
@@ -114,7 +114,7 @@ func (w *rowWriter) set(n *SetOperation) {
 }
 
 func (w *rowWriter) materialize(n *Materialize) {
-	w.add(n, ExplainRow{Table: n.alias(), Type: "ALL"}, nil)
+	w.leaf(n)
 	if w.seen[n.ID] {
 		return
 	}
@@ -148,27 +148,44 @@ func (w *rowWriter) add(n Node, r ExplainRow, extra []string) {
 }
 
 func (w *rowWriter) leaf(n Node) {
+	if v, ok := n.(*Values); ok {
+		w.rows = append(w.rows, ExplainRow{ID: w.id, SelectType: w.kind, Rows: -1, Extra: noTables(v)})
+		return
+	}
+	r, extra := tableRow(n)
+	w.add(n, r, extra)
+}
+
+// noTables says why a query reads no table.
+func noTables(n *Values) string {
+	if len(n.Rows) == 0 {
+		return "Impossible WHERE"
+	}
+	return "No tables used"
+}
+
+// tableRow is the line of an operator that reads a table, as far as the operator alone tells it.
+func tableRow(n Node) (r ExplainRow, extra []string) {
 	switch n := n.(type) {
 	case *PointGet:
-		w.add(n, ExplainRow{
+		return ExplainRow{
 			Table: n.Table.Alias, Type: "const", PossibleKeys: strings.Join(n.PossibleKeys, ","), Key: n.Table.Def.Indexes[n.Index].Name,
 			KeyLen: strconv.Itoa(keyLen(n.Table, n.Index, len(n.Key))), Ref: refText(n.Key), Rows: 1,
-		}, whereText(n.Filter))
+		}, whereText(n.Filter)
 	case *TableScan:
-		w.scan(n)
+		return scanRow(n)
+	case *IndexLookupJoin:
+		return lookupRow(n)
 	case *VirtualScan:
-		w.add(n, ExplainRow{Table: n.Alias, Type: "ALL"}, whereText(n.Filter))
+		return ExplainRow{Table: n.Alias, Type: "ALL"}, whereText(n.Filter)
 	case *JSONTableScan:
-		w.add(n, ExplainRow{Table: n.Alias, Type: "ALL"}, []string{"Table function: json_table"})
+		return ExplainRow{Table: n.Alias, Type: "ALL"}, []string{"Table function: json_table"}
 	case *WorkTable:
-		w.add(n, ExplainRow{Table: tableOf(n.Cols), Type: "ALL"}, []string{"Recursive"})
-	case *Values:
-		text := "No tables used"
-		if len(n.Rows) == 0 {
-			text = "Impossible WHERE"
-		}
-		w.rows = append(w.rows, ExplainRow{ID: w.id, SelectType: w.kind, Rows: -1, Extra: text})
+		return ExplainRow{Table: tableOf(n.Cols), Type: "ALL"}, []string{"Recursive"}
+	case *Materialize:
+		return ExplainRow{Table: n.alias(), Type: "ALL"}, nil
 	}
+	return r, nil
 }
 
 func whereText(f expr.Node) []string {
@@ -196,10 +213,10 @@ func ScansAll(n Node) bool {
 	return false
 }
 
-func (w *rowWriter) scan(n *TableScan) {
+func scanRow(n *TableScan) (r ExplainRow, extra []string) {
 	a := n.Access
-	r := ExplainRow{Table: n.Table.Alias, Type: "ALL", PossibleKeys: strings.Join(n.PossibleKeys, ",")}
-	extra := whereText(n.Filter)
+	r = ExplainRow{Table: n.Table.Alias, Type: "ALL", PossibleKeys: strings.Join(n.PossibleKeys, ",")}
+	extra = whereText(n.Filter)
 	if a.Covering {
 		extra = append(extra, "Using index")
 	}
@@ -209,10 +226,6 @@ func (w *rowWriter) scan(n *TableScan) {
 	switch {
 	case a.Spans != nil:
 		r.Type = "range"
-		parts := 0
-		for i := range a.Spans {
-			parts = max(parts, len(a.Spans[i].Points)+b2i(a.Spans[i].Interval != nil))
-		}
 		if s := &a.Spans[0]; len(a.Spans) == 1 && s.Interval == nil && onePoint(s) {
 			r.Type = "ref"
 			var key []KeyValue
@@ -223,7 +236,7 @@ func (w *rowWriter) scan(n *TableScan) {
 		} else if a.Index != 0 && !a.Covering {
 			extra = append([]string{"Using index condition"}, extra...)
 		}
-		r.KeyLen = strconv.Itoa(keyLen(n.Table, a.Index, parts))
+		r.KeyLen = strconv.Itoa(keyLen(n.Table, a.Index, usedParts(a)))
 		r.Key = n.Table.Def.Indexes[a.Index].Name
 	case a.Index != 0 || n.Ordered:
 		r.Type, r.Key = "index", n.Table.Def.Indexes[a.Index].Name
@@ -233,7 +246,16 @@ func (w *rowWriter) scan(n *TableScan) {
 	if n.Reads > 0 {
 		r.Filtered = math.Min(100, 100*n.Est.Rows/n.Reads)
 	}
-	w.add(n, r, extra)
+	return r, extra
+}
+
+// usedParts is how many parts of its index a range scan uses.
+func usedParts(a *Access) int {
+	parts := 0
+	for i := range a.Spans {
+		parts = max(parts, len(a.Spans[i].Points)+b2i(a.Spans[i].Interval != nil))
+	}
+	return parts
 }
 
 func onePoint(s *Span) bool {
@@ -245,15 +267,15 @@ func onePoint(s *Span) bool {
 	return len(s.Points) > 0
 }
 
-func (w *rowWriter) lookup(n *IndexLookupJoin) {
-	r := ExplainRow{
+func lookupRow(n *IndexLookupJoin) (r ExplainRow, extra []string) {
+	r = ExplainRow{
 		Table: n.Table.Alias, Type: "ref", PossibleKeys: strings.Join(n.PossibleKeys, ","), Key: n.Table.Def.Indexes[n.Index].Name,
 		KeyLen: strconv.Itoa(keyLen(n.Table, n.Index, len(n.Key))), Ref: refText(n.Key), Rows: int64(math.Ceil(math.Max(1, n.Reads))),
 	}
 	if n.Unique {
 		r.Type = "eq_ref"
 	}
-	extra := whereText(n.Filter)
+	extra = whereText(n.Filter)
 	if n.Covering {
 		extra = append(extra, "Using index")
 	}
@@ -265,7 +287,7 @@ func (w *rowWriter) lookup(n *IndexLookupJoin) {
 			extra = append(extra, "Not exists")
 		}
 	}
-	w.add(n, r, extra)
+	return r, extra
 }
 
 // refText is EXPLAIN's ref: columns by name, all else const.
@@ -282,57 +304,4 @@ func refText(key []KeyValue) string {
 		}
 	}
 	return strings.Join(list, ",")
-}
-
-// JSON writes a plan as EXPLAIN FORMAT=JSON shows it: an object for each operator.
-func JSON(root Node) string {
-	var b strings.Builder
-	b.WriteString("{\n  \"query_block\": ")
-	writeJSON(&b, root, 1)
-	b.WriteString("\n}")
-	return b.String()
-}
-
-func writeJSON(b *strings.Builder, n Node, depth int) {
-	pad := strings.Repeat("  ", depth)
-	est := n.Estimate()
-	fmt.Fprintf(b, "{\n%s  \"operation\": %s,\n%s  \"estimated_total_cost\": %s,\n%s  \"estimated_rows\": %s",
-		pad, quoteJSON(describe(n)), pad, figure(est.Cost), pad, figure(est.Rows))
-	if j, ok := n.(*IndexLookupJoin); ok {
-		fmt.Fprintf(b, ",\n%s  \"lookup\": %s", pad, quoteJSON(describeLookup(j)))
-	}
-	inputs := n.Children()
-	for _, s := range subqueriesOf(n) {
-		inputs = append(inputs[:len(inputs):len(inputs)], s.Root)
-	}
-	if len(inputs) > 0 {
-		fmt.Fprintf(b, ",\n%s  \"inputs\": [", pad)
-		for i, c := range inputs {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			writeJSON(b, c, depth+1)
-		}
-		b.WriteString("]")
-	}
-	fmt.Fprintf(b, "\n%s}", pad)
-}
-
-// quoteJSON writes text as a JSON string.
-func quoteJSON(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, r := range s {
-		switch {
-		case r == '"' || r == '\\':
-			b.WriteByte('\\')
-			b.WriteRune(r)
-		case r < ' ':
-			fmt.Fprintf(&b, "\\u%04x", r)
-		default:
-			b.WriteRune(r)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
 }

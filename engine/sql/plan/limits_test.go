@@ -74,7 +74,8 @@ func TestLimits(t *testing.T) {
 		case err == nil && c.number == 0:
 			_ = Tree(q.Root, nil)
 			_ = explainTable(q)
-			_ = JSON(q.Root)
+			_ = JSONTree(q.Root, Explained{})
+			_ = JSONBlock(q.Root, Explained{})
 		case !errors.As(err, &e):
 			t.Errorf("%s: %v", c.name, err)
 		case c.number != 0 && e.Number != c.number:

@@ -227,7 +227,7 @@ func (r *rig) plan(d *datadriven.TestData) string {
 			return explainTable(q)
 		}
 		if d.HasArg("json") {
-			return JSON(q.Root) + "\n"
+			return JSONTree(q.Root, Explained{Kind: "select"}) + "\n" + JSONBlock(q.Root, Explained{Kind: "select"}) + "\n"
 		}
 		if q.Point != nil {
 			out.WriteString("point\n")

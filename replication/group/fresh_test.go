@@ -245,6 +245,31 @@ func TestStrongReadWaitsNoLonger(t *testing.T) {
 	}
 }
 
+// A strong read is answered however far the members are from each other, and in as many round trips as it takes: of two kinds of members,
+// with a lease that never lasts until it is proven, and without one.
+func TestStrongReadFromAfar(t *testing.T) {
+	for _, way := range []time.Duration{40 * time.Millisecond, 75 * time.Millisecond, 130 * time.Millisecond, 170 * time.Millisecond} {
+		for _, noLease := range []bool{false, true} {
+			far := simnettest.Options{Faults: simnettest.Faults{DelayMin: way, DelayMax: way + 5*time.Millisecond}}
+			options := func(o *group.Options) { o.NoLease, o.ElectionTicks = noLease, 40 }
+			simulate(t, 1, 3, far, options, func(r *simRig) {
+				l := r.leader(nil)
+				l.write(l.node, "far")
+				for _, n := range r.nodes {
+					for range 5 {
+						began := r.sim.Monotonic()
+						got, err := n.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: 10 * time.Second})
+						if took := r.sim.Monotonic() - began; err != nil || got < r.acked || took > 4*(way+5*time.Millisecond)+100*time.Millisecond {
+							t.Errorf("%v, no lease %t: member %d, leader %d: transaction %d of %d, %v after %v", way, noLease, n.id, l.id, got, r.acked, err, took)
+						}
+						env.Sleep(r.sim, 30*time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+}
+
 // deafened drops entries on their way to a node.
 type deafened struct {
 	transport.Handler

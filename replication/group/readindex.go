@@ -16,6 +16,7 @@ type reads struct {
 	seq     uint64
 	waiting []*readRequest // for the next question
 	asked   []readRound    // oldest first
+	late    uint64         // the first question of any request that has been asked again; 0: there is none
 
 	// Of a leader.
 	kept    int                        // questions that Raft keeps, of this member and of others
@@ -33,6 +34,7 @@ type readRequest struct {
 	reply
 	gone     atomic.Bool // nobody waits for the answer any more
 	deadline time.Duration
+	first    uint64 // the first question that went out for it, to which any answer will do; 0: none has
 	index    uint64
 }
 
@@ -57,6 +59,11 @@ func (r *reads) ask(t *raftTask) {
 		return
 	}
 	r.seq++
+	for _, req := range r.waiting {
+		if req.first == 0 {
+			req.first = r.seq
+		}
+	}
 	r.asked = append(r.asked, readRound{seq: r.seq, at: t.env.Monotonic(), calls: r.waiting})
 	r.waiting = nil
 }
@@ -87,6 +94,7 @@ const (
 	maxReadRounds = 4
 	// readRetryTicks is after how many ticks a question counts as lost: a follower's
 	// travels by a message that may be dropped.
+	// The answer to a question that counts as lost may come all the same, where members are far from each other.
 	readRetryTicks = 4
 	// maxKept is how many questions Raft may keep. In a second come some dozens, and a leader
 	// that does not hear a majority for some seconds leads no more. Others have half of it, lest one
@@ -107,14 +115,49 @@ func (r *reads) confirmed(t *raftTask, s raft.ReadState) {
 		}
 		r.asked = append(r.asked[:0], r.asked[1:]...)
 	}
+	r.answerLate(seq, s.Index)
 	r.ask(t)
+}
+
+// answerLate answers requests that have been asked again since the question to which this is the answer went out for them, or one before it.
+func (r *reads) answerLate(seq, index uint64) {
+	if r.late == 0 || r.late > seq {
+		return
+	}
+	r.late = 0
+	answer := func(list []*readRequest) []*readRequest {
+		return slices.DeleteFunc(list, func(req *readRequest) bool {
+			if req.first != 0 && req.first <= seq {
+				req.answer(index, nil)
+				return true
+			}
+			if req.first != 0 && (r.late == 0 || req.first < r.late) {
+				r.late = req.first
+			}
+			return false
+		})
+	}
+	for i := range r.asked {
+		r.asked[i].calls = answer(r.asked[i].calls)
+	}
+	r.waiting = answer(r.waiting)
+}
+
+// repeat takes back the oldest question that is under way, to be asked again.
+func (r *reads) repeat() {
+	for _, req := range r.asked[0].calls {
+		if r.late == 0 || req.first < r.late {
+			r.late = req.first
+		}
+	}
+	r.waiting = append(r.waiting, r.asked[0].calls...)
+	r.asked = append(r.asked[:0], r.asked[1:]...)
 }
 
 // tick gives up on what has lasted too long and asks again for what was lost.
 func (r *reads) tick(t *raftTask, now time.Duration) {
 	for len(r.asked) > 0 && now-r.asked[0].at > readRetryTicks*t.tick {
-		r.waiting = append(r.waiting, r.asked[0].calls...)
-		r.asked = append(r.asked[:0], r.asked[1:]...)
+		r.repeat()
 	}
 	kept := r.waiting[:0]
 	for _, req := range r.waiting {
@@ -135,10 +178,9 @@ func (r *reads) tick(t *raftTask, now time.Duration) {
 // again takes back the questions that are under way: whoever they went to leads no
 // more.
 func (r *reads) again() {
-	for _, round := range r.asked {
-		r.waiting = append(r.waiting, round.calls...)
+	for len(r.asked) > 0 {
+		r.repeat()
 	}
-	r.asked = r.asked[:0]
 }
 
 func (r *reads) failAll(err error) {

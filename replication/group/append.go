@@ -134,7 +134,12 @@ func (w *writer) sync() error {
 		return nil
 	}
 	w.begins()
-	return w.n.raftlog.Sync()
+	known := w.n.raftlog.Known()
+	err := w.n.raftlog.Sync()
+	if w.n.raftlog.Known() != known {
+		w.n.inbox.call(w.n.raft.applyKnown)
+	}
+	return err
 }
 
 // store writes requests and returns how many it has done.

@@ -359,7 +359,7 @@ func (c *core) openRaft() error {
 	c.role.Store(&role{term: c.raft.role.term})
 	c.raft.lease.counts = promiseLength(c.opt.Tick, c.opt.ElectionTicks)
 	c.raft.lease.length = leaseLength(c.raft.lease.counts)
-	c.raft.bounds.last = c.binlog.LastIndex()
+	c.raft.bounds.last, c.raft.known.unread = c.binlog.LastIndex(), c.binlog.LastIndex()
 	c.accepted.Store(c.raft.bounds.last)
 	c.raft.longest.fsys, c.raft.longest.run = c.opt.FS, func(write func()) { c.tasks.Go("promise", write) }
 	if err := c.raft.longest.read(); err != nil {

@@ -40,6 +40,7 @@ type raftTask struct {
 	claims   []*raftpb.Message // answers for leaders that would send snapshots
 
 	bounds  bounds
+	known   knownChanges
 	lacking lacking
 
 	role     role
@@ -368,6 +369,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		t.lease.confirmed(t, s) // first: heartbeats tell it
 	}
 	t.outbox = t.outbox[:0]
+	t.known.appended(rd.Entries)
 	var appends, applies *raftpb.Message
 	for _, m := range rd.Messages {
 		switch m.GetTo() {
@@ -382,6 +384,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 			if m.GetType() == raftpb.MsgHeartbeat {
 				t.numberOwn(m)
 			}
+			t.known.cap(m, t.knownCommit())
 			t.bounds.sent(m)
 			if m.GetType() == raftpb.MsgHeartbeat {
 				index, of := t.alike(m.GetTo())
@@ -403,9 +406,7 @@ func (t *raftTask) ready(rd raft.Ready) {
 		t.store(appends)
 	}
 	if applies != nil {
-		t.committed(applies)
-		entries := applies.GetEntries()
-		t.n.raftlog.GaveOut(entries[len(entries)-1].GetIndex(), *t.commit)
+		t.apply(applies)
 	}
 	for _, s := range rd.ReadStates {
 		t.reads.answered()

@@ -111,6 +111,7 @@ const (
 	AnswerEarly             // what depends on others' commits does not wait for them
 	ReadBehind              // a leader answers strong reads from what it has applied, which others may be ahead of
 	ForgetCommit            // the commit index is not stored
+	TellUnknown             // a change of membership is in force, and told, before the disk knows that it is committed
 	RefusalIsProof          // a leader whose address refuses connections is taken for dead
 	FreshUnproven           // a leader tells followers that they are fresh before it knows that it still leads
 	PromisesOwn             // a follower promises a leader what its own election timeout asks for, and no more

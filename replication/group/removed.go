@@ -19,7 +19,8 @@ import (
 // or which was put back from an old copy. The node stops, and will not start as this member
 // again, when a majority of the voters that it knows say so: one of them has taken part in every
 // later decision. Or when one does and the node's own log has the removal, or the joint configuration
-// before it, or its leader has told it so before it was stopped (HasLeft).
+// before it, or its leader has told it so before it was stopped (HasLeft). A word of one that does not vote is
+// a reason to doubt, and ends nothing: the group may need this member's vote until a voter knows better.
 //
 // Until then, and unless a leader talks to it as to a member, it serves no reads: if the word is
 // right, nobody tells it any more what it misses. A member that was away while others left, too,
@@ -28,6 +29,7 @@ type removal struct {
 	left  bool // HasLeft was called
 	mu    sync.Mutex
 	words []uint64 // voters that have said so
+	other bool     // one has that this member does not know as a voter, nor as one that does not vote
 	told  time.Duration
 	text  string
 
@@ -43,9 +45,10 @@ func (v *removal) heard(c *core, from uint64) {
 	defer v.mu.Unlock()
 	members := c.membership.current()
 	self := slices.ContainsFunc(members, func(m Member) bool { return m.ID == c.opt.ID })
-	voters, silent := 0, []string(nil)
+	voters, silent, learner := 0, []string(nil), false
 	for _, m := range members {
 		if m.Learner {
+			learner = learner || m.ID == from
 			continue
 		}
 		voters++
@@ -56,10 +59,12 @@ func (v *removal) heard(c *core, from uint64) {
 			silent = append(silent, fmt.Sprintf("%d (%s)", m.ID, m.Addr))
 		}
 	}
+	known := slices.ContainsFunc(members, func(m Member) bool { return m.ID == from })
+	v.other = v.other || !known
 	switch most := voters/2 + 1; {
 	case v.left:
 		c.fail(fmt.Errorf("%w (member %d says so, and so did the leader before this member was stopped)", ErrRemoved, from))
-	case !self || c.membership.leaving(c.opt.ID):
+	case !learner && (!self || c.membership.leaving(c.opt.ID)):
 		c.fail(fmt.Errorf("%w (member %d says so, and so does this member's log)", ErrRemoved, from))
 	case len(v.words) >= most:
 		c.fail(fmt.Errorf("%w (members %s say so)", ErrRemoved, list(v.words)))
@@ -90,7 +95,14 @@ func (v *removal) over() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.doubt.Store(nil)
-	v.words, v.text = nil, ""
+	v.words, v.other, v.text = nil, false, ""
+}
+
+// certain reports whether the removal is certain if the log has it.
+func (v *removal) certain() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return len(v.words) > 0 || v.other
 }
 
 // err is why there are no reads; nil: there are.
@@ -105,7 +117,7 @@ func (v *removal) err() error {
 // is the housekeeping task's, and looks when the log is another than the last time.
 func (c *core) lookForRemoval(looked *uint64) {
 	last := c.binlog.LastIndex()
-	if c.removal.err() == nil || last == *looked {
+	if !c.removal.certain() || last == *looked {
 		return
 	}
 	*looked = last

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/triremedb/trireme/engine/env"
+	"github.com/triremedb/trireme/engine/storage/file/simfile"
 	"github.com/triremedb/trireme/replication/group"
 	"github.com/triremedb/trireme/replication/transport"
 	"github.com/triremedb/trireme/replication/transport/simnettest"
@@ -105,4 +106,61 @@ func TestRemovedInDoubt(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A member hears of its removal, and stops for good, only when the leader knows it whatever happens: one that dies then, before it has
+// answered, leads by itself when it is back. Those who do not vote say so too, and it does not count.
+func TestRemovedBeforeTheLeaderDies(t *testing.T) {
+	stuck := func(seed uint64, sabotage group.Sabotage, delay time.Duration, back bool) (heard, stuck bool) {
+		options := func(o *group.Options) {
+			o.Sabotage = sabotage
+			for i := range o.Founders {
+				o.Founders[i].Learner = i > 1
+				o.Founders[i].Stays = i > 1
+			}
+		}
+		simulate(t, seed, 4, simnettest.Options{}, options, func(r *simRig) {
+			l := r.leader(nil)
+			gone := r.nodes[0]
+			if gone == l {
+				gone = r.nodes[1]
+			}
+			l.write(l.node, "before")
+			env.Sleep(r.sim, time.Second)
+			l.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Delay: delay})
+			tasks := env.NewGroup(r.sim)
+			node := l.node
+			tasks.Go("remove", func() { _ = node.Remove(gone.id) })
+			for until := r.sim.Monotonic() + 5*time.Second; !heard && r.sim.Monotonic() < until; env.Sleep(r.sim, 20*time.Microsecond) {
+				heard = gone.node.Err() != nil || local(gone.node) != nil
+			}
+			l.powerOff()
+			tasks.Wait()
+			env.Sleep(r.sim, 2*time.Second) // the others say what they know
+			ended := gone.node.Err() != nil
+			if gone.kill(); back || !ended {
+				gone.start()
+			}
+			l.start()
+			stuck = !r.within(30*time.Second, func() bool { return l.node.Writable() || gone.node != nil && gone.node.Writable() })
+		})
+		return heard, stuck
+	}
+	found := 0
+	for seed := range uint64(12) {
+		delay := []time.Duration{time.Millisecond, 150 * time.Millisecond}[seed%2]
+		for _, back := range []bool{false, true} { // whether the member that was removed is started again
+			if heard, stuck := stuck(seed, group.NoSabotage, delay, back); !heard || stuck {
+				t.Errorf("seed %d: the member heard of its removal: %t; nobody leads any more: %t", seed, heard, stuck)
+			}
+			if _, stuck := stuck(seed, group.TellUnknown, delay, back); stuck && !back {
+				found++
+			} else if stuck {
+				t.Errorf("seed %d: of a leader that forgets, too, the member that was removed is to vote again", seed)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("no seed finds that a leader tells what its disk does not know")
+	}
 }

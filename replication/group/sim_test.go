@@ -127,15 +127,28 @@ func (n *simNode) start() {
 
 // kill ends the node's process, without a loss of power.
 func (n *simNode) kill() {
+	if n.crash() {
+		n.fs = n.fs.KillImage()
+	}
+}
+
+// powerOff is kill with a loss of power.
+func (n *simNode) powerOff() {
+	if n.crash() {
+		n.fs = n.fs.CrashImage()
+	}
+}
+
+func (n *simNode) crash() (ran bool) {
 	if n.node == nil {
-		return
+		return false
 	}
 	node := n.node
 	n.node = nil
 	n.net.Crash()
 	n.fs.Crash()
 	_ = node.Close()
-	n.fs = n.fs.KillImage()
+	return true
 }
 
 // close ends the node as a program does that is told to.

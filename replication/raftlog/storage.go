@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
@@ -42,6 +43,7 @@ type Storage struct {
 	cfg     Config
 	entries []log.Entry // reused by Append
 	changes changes
+	known   atomic.Uint64 // changes.saved, for others
 
 	mu        sync.Mutex
 	recent    recent
@@ -64,6 +66,7 @@ func New(cfg Config) (*Storage, error) {
 	s := &Storage{cfg: cfg}
 	s.cfg.ConfState = raftpb.EnsureConfState(cfg.ConfState)
 	s.changes = changes{saved: max(saved, cfg.Applied), unread: cfg.Log.LastIndex()}
+	s.known.Store(s.changes.saved)
 	s.recent.given, s.recent.committed = cfg.Applied, cfg.Applied
 	s.survey = survey{base: cfg.Applied, from: cfg.Applied, to: cfg.Log.LastIndex()}
 	cfg.Log.SetCommitted(s.changes.saved)
@@ -91,6 +94,9 @@ func Missing(l *log.Log, state State, applied, given uint64) error {
 	}
 	return nil
 }
+
+// Known is the newest commit index that is durable here. A change of membership up to there is known to be committed whatever happens.
+func (s *Storage) Known() uint64 { return s.known.Load() }
 
 // Log is the log below.
 func (s *Storage) Log() *log.Log { return s.cfg.Log }
@@ -291,6 +297,7 @@ func (s *Storage) Sync() error {
 			return err
 		}
 		s.changes.saved = index
+		s.known.Store(index)
 	}
 	newest, _ := s.cfg.Log.Newest()
 	if uint32(newest) == s.cfg.State.Get().LogFile {

@@ -7,12 +7,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/fstest"
 
 	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
 	common "helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/common/util"
+	v2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/lint"
 	"helm.sh/helm/v4/pkg/chart/v2/lint/support"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
@@ -68,26 +70,40 @@ func renderAs(name, values string) (*release, error) {
 	return renderIn(nil, common.ReleaseOptions{Name: name, Namespace: "prod", IsInstall: true}, values)
 }
 
+// loaded is the chart.
+var loaded = sync.OnceValues(func() (*v2.Chart, error) { return loader.Load(dir) })
+
+// kubeVersion is the version for which the chart is rendered, as Helm finds it in a cluster: that whose types and checks this module has.
+const kubeVersion = "v1.36.3"
+
+func capabilities(version string) *common.Capabilities {
+	c := common.DefaultCapabilities.Copy()
+	c.KubeVersion.Version = version
+	return c
+}
+
 // filesIn are the files that the chart's templates make there.
 func filesIn(in engine.ClientProvider, as common.ReleaseOptions, values string) (map[string]string, error) {
 	var given map[string]any
 	if err := yaml.UnmarshalStrict([]byte(values), &given); err != nil {
 		return nil, err
 	}
-	c, err := loader.Load(dir)
+	c, err := loaded()
 	if err != nil {
 		return nil, err
 	}
-	all, err := util.ToRenderValues(c, given, as, common.DefaultCapabilities)
+	return rendered(c, in, capabilities(kubeVersion), as, given)
+}
+
+func rendered(c *v2.Chart, in engine.ClientProvider, caps *common.Capabilities, as common.ReleaseOptions, given map[string]any) (map[string]string, error) {
+	all, err := util.ToRenderValues(c, given, as, caps)
 	if err != nil {
 		return nil, err
 	}
-	var e engine.Engine
-	files, err := e.Render(c, all)
 	if in != nil {
-		files, err = engine.RenderWithClientProvider(c, all, in)
+		return engine.RenderWithClientProvider(c, all, in)
 	}
-	return files, err
+	return engine.Engine{}.Render(c, all)
 }
 
 // renderIn renders the chart where a cluster has objects already; nil: nobody can look at one.
@@ -96,6 +112,11 @@ func renderIn(in engine.ClientProvider, as common.ReleaseOptions, values string)
 	if err != nil {
 		return nil, err
 	}
+	return decoded(files)
+}
+
+// decoded is what files of manifests make.
+func decoded(files map[string]string) (*release, error) {
 	r := &release{objects: map[string]runtime.Object{}, signed: map[string]bool{}}
 	for name, text := range files {
 		if strings.HasSuffix(name, ".txt") || strings.HasPrefix(filepath.Base(name), "_") {
@@ -160,7 +181,10 @@ func (r *release) add(document string) error {
 	}
 	o := made()
 	r.objects[key] = o
-	return yaml.UnmarshalStrict([]byte(document), o)
+	if err := yaml.UnmarshalStrict([]byte(document), o); err != nil {
+		return err
+	}
+	return accepted(o)
 }
 
 // legalLabels demands that labels, and what selects by them, are such as Kubernetes takes, wherever they are in an object.
@@ -701,7 +725,7 @@ func TestBadValues(t *testing.T) {
 		{"hibernate: 1", "hibernate"},
 		{"service: {port: 70000}", "port"},
 		{"service: {type: ExternalName}", "type"},
-		{"service: {loadBalancerSourceRanges: [10.0.0.0/8]}", "networkPolicy.clients says who may connect"},
+		{"service: {loadBalancerSourceRanges: [10.0.0.0/8]}", "service.loadBalancerSourceRanges: they are of a Service of type LoadBalancer"},
 		{"{service: {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.1]}}", "loadBalancerSourceRanges"},
 		{"service: {http: sometimes}", "http"},
 	} {

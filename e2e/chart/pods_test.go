@@ -17,7 +17,7 @@ import (
 // extras are values of a workload's pods, in which each name tells whose they are.
 func extras(of string) string {
 	return strings.ReplaceAll(`podLabels: {of: OF}, podAnnotations: {of: OF}, extraEnv: [{name: OF, value: v}], extraEnvFrom: [{secretRef: {name: OF}}],
-		extraVolumes: [{name: OF, emptyDir: {}}], extraVolumeMounts: [{name: OF, mountPath: /OF}], nodeSelector: {of: OF}, tolerations: [{key: OF, tolerationSeconds: 300}],
+		extraVolumes: [{name: OF, emptyDir: {}}], extraVolumeMounts: [{name: OF, mountPath: /OF}], nodeSelector: {of: OF}, tolerations: [{key: OF, effect: NoExecute, tolerationSeconds: 300}],
 		affinity: {nodeAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, preference: {matchExpressions: [{key: OF, operator: Exists}]}}]}},
 		topologySpreadConstraints: [{maxSkew: 1, topologyKey: OF, whenUnsatisfiable: ScheduleAnyway}], priorityClassName: OF,
 		initContainers: [{name: first-OF, image: i}, {name: beside-OF, image: i, restartPolicy: Always, securityContext: {runAsUser: 7}}]`, "OF", of)

@@ -16,7 +16,7 @@ var madeOnce = map[string]string{"prod-db-trireme-root": "root-password", "prod-
 func holding(annotations string) seen {
 	s := seen{}
 	for name, key := range madeOnce {
-		s["Secret/"+name] = fmt.Sprintf("{metadata: {name: %s, annotations: {%s}}, data: {%s: a2VwdA==}}", name, annotations, key)
+		s["Secret/"+name] = fmt.Sprintf("{metadata: {name: %s, annotations: {%s}}, data: {%s: a2VwdA==, tls.key: a2VwdA==}}", name, annotations, key)
 	}
 	return s
 }

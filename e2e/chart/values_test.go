@@ -206,7 +206,7 @@ func TestNullValues(t *testing.T) {
 var mayBeNull = map[string]string{
 	"image.pullPolicy": "Kubernetes'", "monitoring.serviceMonitor.interval": "Prometheus'", "monitoring.serviceMonitor.scrapeTimeout": "Prometheus'",
 	"readReplicas.podDisruptionBudget.maxUnavailable": "the default", "service.grpc": "the default", "readService.from": "the default", "stopWaitSeconds": "the default",
-	"backup.maxAgeHours": "none, as 0", "peerTLS.identity": "authority", "networkPolicy.egress.dnsPorts": "53",
+	"backup.maxAgeHours": "none, as 0", "nodePortRange": "the default", "peerTLS.identity": "authority", "networkPolicy.egress.dnsPorts": "53",
 }
 
 // TestNullValue takes single values away that have a default: the schema names what is missing, since a node that has another setting than anybody

@@ -74,7 +74,8 @@ func (g *group) volumesGrow(t *testing.T, b *bank) string {
 
 	g.must(g.api.call("PATCH", "/apis/storage.k8s.io/v1/storageclasses/"+class, map[string]any{"allowVolumeExpansion": true}, nil))
 	was := g.set().Meta.UID
-	g.refused(t, []string{"Kubernetes would not take " + name + " as it is to be", "must be less than or equal to memory limit"}, "--set=persistence.size=40Gi,resources.requests.memory=99Gi")
+	g.refused(t, []string{"Kubernetes would not take " + name + " as it is to be", "field label not supported: spec.nothing"},
+		"--set=persistence.size=40Gi,extraEnv[0].name=NOTHING,extraEnv[0].valueFrom.fieldRef.fieldPath=spec.nothing")
 	g.sized("20Gi", "20Gi")
 	if g.set().Meta.UID != was {
 		t.Error("the set was set aside for one that Kubernetes does not take")

@@ -85,6 +85,11 @@ func (c *certificates) own() error {
 	return nil
 }
 
+// Usable says why the files cannot be used that there are now.
+func (t *TLS) Usable() error {
+	return (&certificates{TLS: *t}).read()
+}
+
 func (c *certificates) look() (s [3]stamp, err error) {
 	for i, name := range [3]string{c.CertFile, c.KeyFile, c.CAFile} {
 		info, e := os.Stat(name)

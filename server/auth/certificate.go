@@ -266,6 +266,17 @@ func (t *TLS) Config() *tls.Config {
 	return t.config
 }
 
+// Usable says why the files cannot be used that there are now; what was read before stays meanwhile.
+func (t *TLS) Usable() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.look(reloadEvery)
+	if t.told == "" {
+		return nil
+	}
+	return errors.New(t.told)
+}
+
 // Valid is from when and until when the certificate is valid that the next connection is shown.
 func (t *TLS) Valid() (from, until time.Time) {
 	t.mu.Lock()

@@ -197,6 +197,8 @@ func (n *Node) open() (err error) {
 	if n.set != nil {
 		n.tasks.Add(1)
 		go n.each(noticeEvery, newScaled(n).look)
+		n.tasks.Add(1)
+		go n.each(certificatesEvery, newCertificateFiles(n).look)
 	}
 	if claim := n.newOwnClaim(); claim != nil {
 		n.tasks.Add(1)

@@ -10,17 +10,23 @@ which Helm deletes by name, have one, so that they are nobody's else.
 {{- $name := include "trireme.plainName" . -}}
 {{- if contains "." $name -}}
 {{- fail (printf "the name %s has a dot, which names of Services cannot have: give fullnameOverride another one" $name) -}}
+{{- else if gt (len $name) 40 -}}
+{{- fail (printf "the name %s has %d characters, and names of objects have room for 40. Releases whose names begin alike would have the same one if it were cut: give fullnameOverride a shorter one. A release that was installed when it was cut keeps its objects by fullnameOverride=%s" $name (len $name) ($name | trunc 40 | trimSuffix "-")) -}}
+{{- else if not (regexMatch "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$" $name) -}}
+{{- fail (printf "the name %s is none that objects of Kubernetes can have, which is of small letters, digits and '-': give nameOverride or fullnameOverride another one" $name) -}}
+{{- else if and (regexMatch "^[0-9]" $name) (semverCompare "<1.36.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "the name %s begins with a digit, which names of Services cannot before Kubernetes 1.36: give fullnameOverride another one" $name) -}}
 {{- end -}}
 {{- $name -}}
 {{- end -}}
 
 {{- define "trireme.plainName" -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- .Values.fullnameOverride -}}
 {{- else if contains (include "trireme.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- .Release.Name -}}
 {{- else -}}
-{{- printf "%s-%s" .Release.Name (include "trireme.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- printf "%s-%s" .Release.Name (include "trireme.name" .) -}}
 {{- end -}}
 {{- end -}}
 
@@ -415,16 +421,20 @@ downwardAPI:
 
 {{/* The Secret with the authority of the collector of traces; empty: none. */}}
 {{- define "trireme.traceCA" -}}
-{{- with .Values.tracing -}}{{- if .endpoint -}}{{ .ca.existingSecret }}{{- end -}}{{- end -}}
+{{- with .Values.tracing -}}{{- if .endpoint -}}{{ .ca.existingSecret | default "" }}{{- end -}}{{- end -}}
 {{- end -}}
 
 {{/* The accounts that the group keeps, that of the backups among them, as a list. */}}
 {{- define "trireme.users" -}}
 {{- $all := list -}}
 {{- range .Values.users -}}
+{{- if eq .name "trireme-backup" -}}
+{{- fail "users: the name trireme-backup is that of the account of backups (backup.account): take another one" -}}
+{{- end -}}
 {{- $all = append $all . -}}
 {{- end -}}
-{{- if and .Values.backup.enabled .Values.backup.account.create -}}
+{{- $backup := and .Values.backup.enabled .Values.backup.account.create | default false -}}
+{{- if $backup -}}
 {{- $all = append $all (dict "name" "trireme-backup" "user" .Values.backup.account.user "existingSecret" (include "trireme.backupSecret" .)
   "key" .Values.backup.account.key "grants" (list "BACKUP_ADMIN ON *.*")) -}}
 {{- end -}}
@@ -432,6 +442,7 @@ downwardAPI:
 {{- $accounts := list -}}
 {{- range $all -}}
 {{- $account := printf "%s@%s" (.user | default .name) (.host | default "%" | lower) -}}
+{{- include "trireme.accountFits" (dict "entry" . "own" (and $backup (eq .name "trireme-backup"))) -}}
 {{- if or (has .name $names) (has $account $accounts) -}}
 {{- fail (printf "users: %s, the account %s, comes twice" .name $account) -}}
 {{- end -}}
@@ -439,6 +450,25 @@ downwardAPI:
 {{- $accounts = append $accounts $account -}}
 {{- end -}}
 {{- toYaml $all -}}
+{{- end -}}
+
+{{/* Refuses an account that the server has itself, or cannot have: {entry, own}, own being that of backups. */}}
+{{- define "trireme.accountFits" -}}
+{{- $value := ternary "backup.account.user" (printf "users: %s" .entry.name) .own -}}
+{{- $user := .entry.user | default .entry.name -}}
+{{- if and (eq $user "root") (eq (.entry.host | default "%") "%") -}}
+{{- fail (printf "%s: root@%% is the group's own account, whose password is that of root.existingSecret: take another user" $value) -}}
+{{- end -}}
+{{- if gt (len (splitList "" $user)) 32 -}}
+{{- fail (printf "%s: the user's name %s is longer than 32 characters: give user a shorter one" $value $user) -}}
+{{- end -}}
+{{- range .entry.grants -}}
+{{- range splitList "." (regexReplaceAll ".* [Oo][Nn] +((TABLE|FUNCTION|PROCEDURE) +)?" . "" | trim) -}}
+{{- if gt (len (splitList "" (trimAll "`" .))) 64 -}}
+{{- fail (printf "%s: grants: the name %s is longer than the 64 characters that names of databases and tables have room for" $value .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{- define "trireme.backupSecret" -}}
@@ -576,9 +606,6 @@ type: {{ .service.type }}
 loadBalancerClass: {{ . | quote }}
 {{- end }}
 {{- with .service.loadBalancerSourceRanges }}
-{{- if ne $.service.type "LoadBalancer" }}
-{{- fail (printf "loadBalancerSourceRanges are of a Service of type LoadBalancer, and this one is %s: it would be open to all. networkPolicy.clients says who may connect" $.service.type) }}
-{{- end }}
 loadBalancerSourceRanges: {{- toYaml . | nindent 2 }}
 {{- end }}
 selector: {{- include "trireme.selector" .root | nindent 2 }}

@@ -136,6 +136,8 @@ spec:
             preStop:
               # Until the Services send nobody here any more; then the node hands leadership over.
               sleep: {seconds: 3}
+          # Why it ended, for kubectl describe pod.
+          terminationMessagePolicy: FallbackToLogsOnError
           resources: {{- toYaml .resources | nindent 12 }}
           securityContext: {{- toYaml $pod.securityContext | nindent 12 }}
           volumeMounts:

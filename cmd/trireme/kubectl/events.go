@@ -100,7 +100,7 @@ func (p *Plugin) events() ([]event, error) {
 const shownEvents = 20
 
 // over are the reasons of events that say that something is over, by those that say that it has begun.
-var over = map[string]string{"NoMajority": "MajorityBack", "MemberApart": "MemberBack", "OtherGroup": "OtherGroupGone", "FoundingWaits": "FoundingGoesOn", "JoinWaits": "Joined"}
+var over = map[string]string{"NoMajority": "MajorityBack", "MemberApart": "MemberBack", "OtherGroup": "OtherGroupGone", "FoundingWaits": "FoundingGoesOn", "JoinWaits": "Joined", "CertificateUnusable": "CertificateUsable"}
 
 // speaker is who says so, as far as the text of an event tells: member 7, or the address that it begins with.
 func (e *event) speaker() string {

@@ -178,7 +178,7 @@ func (w *world) harmFile(rng *rand.Rand) {
 	n.failing = n.fs.Inject(simfile.Fault{Ops: ops[rng.IntN(len(ops))], Skip: rng.IntN(20), Times: 1, Err: syscall.EIO})
 	n.excused = true
 	once, how, pause := n.failing, haltKind(1+rng.IntN(2)), time.Duration(rng.IntN(1500))*time.Millisecond
-	w.sim.Go("failing call", func() {
+	w.harm("failing call", func() {
 		env.Sleep(w.sim, pause)
 		once.Stop()
 		n.halt(how)

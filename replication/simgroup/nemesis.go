@@ -54,7 +54,7 @@ func (w *world) harmProcess(rng *rand.Rand) {
 		return
 	}
 	how, pause := haltKind(rng.IntN(3)), time.Duration(rng.IntN(2500))*time.Millisecond
-	w.sim.Go("halt", func() {
+	w.harm("halt", func() {
 		n.halt(how)
 		env.Sleep(w.sim, pause)
 		n.restart()
@@ -68,7 +68,7 @@ func (w *world) harmAll(rng *rand.Rand) {
 	}
 	for _, n := range w.up() {
 		how, pause := haltKind(1+rng.IntN(2)), time.Duration(rng.IntN(1000))*time.Millisecond
-		w.sim.Go("halt", func() {
+		w.harm("halt", func() {
 			n.halt(how)
 			env.Sleep(w.sim, pause)
 			n.restart()
@@ -262,7 +262,7 @@ func (w *world) harmData(rng *rand.Rand) {
 	}
 	how, seed := haltKind(1+rng.IntN(2)), rng.Uint64()
 	n.id = 0
-	w.sim.Go("wipe", func() {
+	w.harm("wipe", func() {
 		w.within(time.Minute, func() bool { return !n.busy })
 		n.halt(how)
 		n.wipe(seed)
@@ -275,7 +275,7 @@ func (w *world) harmProgram(rng *rand.Rand) {
 	for _, n := range w.up() {
 		if n.old {
 			how := haltKind(rng.IntN(3))
-			w.sim.Go("upgrade", func() { w.upgrade(n, how) })
+			w.harm("upgrade", func() { w.upgrade(n, how) })
 			return
 		}
 	}

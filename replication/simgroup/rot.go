@@ -49,7 +49,7 @@ func (w *world) harmRot(rng *rand.Rand) {
 	}
 	pause := time.Duration(rng.IntN(1500)) * time.Millisecond
 	restart := rng.IntN(3) > 0
-	w.sim.Go("rot", func() {
+	w.harm("rot", func() {
 		env.Sleep(w.sim, pause)
 		if restart {
 			n.halt(haltKill)
@@ -84,7 +84,7 @@ func (w *world) loseWrite(n *node, rng *rand.Rand) {
 		lie.Misdirect = (rng.Int64N(64) - 32) * 16 << 10
 	}
 	lost := n.fs.Inject(lie)
-	w.sim.Go("lost write", func() {
+	w.harm("lost write", func() {
 		for until := w.sim.Monotonic() + wait; lost.Hits() == 0 && !w.stop; {
 			if env.Sleep(w.sim, 100*time.Millisecond); w.sim.Monotonic() > until {
 				lost.Stop()

@@ -114,7 +114,7 @@ func (w *world) run() {
 		w.heal()
 		over := false
 		w.sim.Go("wait", func() { tasks.Wait(); over = true })
-		if w.within(2*time.Minute, func() bool { return over }) {
+		if w.within(2*time.Minute, func() bool { return over && w.harms == 0 }) {
 			w.settle()
 			if w.opt.lie != nil {
 				w.opt.lie(w)

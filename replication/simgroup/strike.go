@@ -282,7 +282,7 @@ func (s *strike) hitNode(n *node, how haltKind) {
 	if s.rng.IntN(3) == 0 {
 		pause = time.Duration(s.rng.IntN(1500)) * time.Millisecond
 	}
-	s.w.sim.Go("hit", func() {
+	s.w.harm("hit", func() {
 		n.halt(how)
 		env.Sleep(s.w.sim, pause)
 		n.restart()
@@ -310,7 +310,7 @@ func (s *strike) split() bool {
 		if !slices.Contains(old, n.id) {
 			continue
 		}
-		s.w.sim.Go("hit", func() {
+		s.w.harm("hit", func() {
 			n.halt(haltKill)
 			n.restart()
 		})

@@ -76,6 +76,7 @@ type world struct {
 	drawn  uint64    // contexts of spans
 	traced int       // transactions in the logs that are part of a trace
 	stop   bool      // load and faults
+	harms  int       // that are under way, and stop or start a node when they end
 	large  uint64    // see Result
 	ahead  uint64
 	calm   bool // there is no harm but that of strikes
@@ -296,6 +297,15 @@ func (n *node) start(founders []group.Member) error {
 	n.node, n.id, n.excused = g, g.ID(), n == n.w.rotten
 	n.life++
 	return nil
+}
+
+// harm runs fn, which may stop a node: what the members have in the end is looked at when it is over.
+func (w *world) harm(name string, fn func()) {
+	w.harms++
+	w.sim.Go(name, func() {
+		defer func() { w.harms-- }()
+		fn()
+	})
 }
 
 // halt ends the process: cleanly, by kill -9, or with the machine's power.

@@ -68,6 +68,7 @@ type Server struct {
 	mu       sync.Mutex // held while the members are asked
 	group    *triremev1.AdminGroup
 	gathered time.Time
+	members  []group.Member // that it is of
 
 	purging sync.Mutex
 

@@ -82,18 +82,19 @@ func (s *Server) watch(c *Caller, req *triremev1.AdminWatchRequest, out grpc.Ser
 func (s *Server) gather(ctx context.Context) (*triremev1.AdminGroup, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.group != nil && time.Since(s.gathered) < gatheredFor {
+	n := s.opt.Group
+	members := n.Members()
+	if s.group != nil && time.Since(s.gathered) < gatheredFor && slices.Equal(members, s.members) { // a change that was answered is seen
 		return s.group, nil
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	n := s.opt.Group
 	id := n.Group()
 	own := n.Status()
 	g := &triremev1.AdminGroup{Id: uuid(id), Cluster: s.opt.Config.String("cluster_name"), TimeUs: time.Now().UnixMicro(), AnsweredBy: n.ID(),
 		Leader: own.Leader, Term: own.Term}
-	members := n.Members()
+	s.members = slices.Clone(members)
 	slices.SortFunc(members, func(a, b group.Member) int {
 		if a.ID < b.ID {
 			return -1

@@ -1,6 +1,7 @@
 package node_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -125,6 +126,27 @@ func TestAdminThree(t *testing.T) {
 			t.Fatal(err)
 		}
 		status(leader, "the learner is gone", func(g *triremev1.AdminGroup) bool { return at(g, 99) == nil })
+		for id := uint64(100); id < 110; id++ { // whoever asks after the answer sees the change, though another has asked just before it
+			asks, end := context.WithCancel(ctx)
+			var asking sync.WaitGroup
+			asking.Go(func() {
+				for asks.Err() == nil {
+					_, _ = c.Status(asks, &triremev1.AdminStatusRequest{})
+				}
+			})
+			_, err := c.AddMember(ctx, &triremev1.AdminAddMemberRequest{Id: id, PeerAddress: "127.0.0.1:1", Replica: true})
+			g, asked := c.Status(ctx, &triremev1.AdminStatusRequest{})
+			if err != nil || asked != nil || at(g.GetGroup(), id) == nil {
+				t.Errorf("added: member %d: %v, %v", id, err, asked)
+			}
+			_, err = c.RemoveMember(ctx, &triremev1.AdminRemoveMemberRequest{Id: id})
+			g, asked = c.Status(ctx, &triremev1.AdminStatusRequest{})
+			if err != nil || asked != nil || at(g.GetGroup(), id) != nil {
+				t.Errorf("removed: member %d: %v, %v", id, err, asked)
+			}
+			end()
+			asking.Wait()
+		}
 	})
 	t.Run("transfer", func(t *testing.T) {
 		r, err := clients[leader].Transfer(ctx, &triremev1.AdminTransferRequest{To: idOf(other)})

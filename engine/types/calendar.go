@@ -57,11 +57,16 @@ func floorDiv(a, b int) int {
 	return a / b
 }
 
-// DateOfDays is the inverse of [DateTime.Days]; ok is false outside of years 1
+// DateOfDays is the inverse of [DateTime.Days]; ok is false outside of years 0
 // to 9999.
 func DateOfDays(days int) (d DateTime, ok bool) {
-	if days < 366 || days > 3652424 {
+	switch {
+	case days < 1 || days > 3652424:
 		return 0, false
+	case days <= 31:
+		return MakeDateTime(0, 1, days, 0, 0, 0, 0), true
+	case days <= 59: // year 0 has no leap day
+		return MakeDateTime(0, 2, days-31, 0, 0, 0, 0), true
 	}
 	n := days - 60 // days since March 1st of year 0
 	era := n / 146097

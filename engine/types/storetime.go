@@ -121,13 +121,19 @@ func (c *Context) dateTime(v Value, from *Type) (d DateTime, info TimeText, ok b
 		return d, info, ok
 	}
 	n, micro, nanos, ok := c.numberParts(v, from)
-	if !ok || n < 0 {
+	if !ok || n < 0 || n == 0 && isNegative(v) {
 		return 0, info, false
 	}
-	info.Nanos = nanos
 	d, ok = DateTimeOfNumber(n, c.Mode)
+	if ok && n > 0 && n < dateWithTime { // a date alone has no fraction
+		return d, info, true
+	}
+	info.Nanos = nanos
 	return d | DateTime(micro), info, ok
 }
+
+// dateWithTime is the first number that is a date with a time of day.
+const dateWithTime = 100_000_000
 
 // onToday adds a time to the statement's date.
 func (c *Context) onToday(t Duration) (DateTime, bool) {

@@ -73,9 +73,8 @@ func (p *dateParser) parts() bool {
 		switch {
 		case len(p.s) == 0:
 			return true
-		case at == 2 && p.s[0] == 'T':
+		case at == 2 && p.s[0] == 'T': // no space: beside delimiters text with it is no datetime to ParseTime
 			p.s = p.s[1:]
-			p.space = true
 		case at == 5 && p.s[0] != '.', at == 6:
 			return true
 		case at == 5:
@@ -208,9 +207,9 @@ func ParseTime(s []byte) (d Duration, info TimeText, ok bool) {
 	}
 	neg := len(s) > 0 && s[0] == '-'
 	if neg {
-		s = s[1:]
+		s = skipSpace(s[1:])
 	}
-	if len(s) == 0 || !isDigit(s[0]) && s[0] != ':' {
+	if len(s) == 0 || !isDigit(s[0]) && !leadsTime(s) {
 		return 0, info, false
 	}
 	days, hour, minute, second, s, ok := timeParts(s)
@@ -237,6 +236,11 @@ func ParseTime(s []byte) (d Duration, info TimeText, ok bool) {
 		d = MakeDuration(neg, 838, 59, 59, 0)
 	}
 	return d, info, true
+}
+
+// leadsTime reports whether a time without hours begins: with a fraction, a point alone, or minutes.
+func leadsTime(s []byte) bool {
+	return s[0] == '.' && (len(s) == 1 || isDigit(s[1])) || s[0] == ':' && len(s) > 1 && isDigit(s[1])
 }
 
 // timeOfDateTime is tried on text long enough for a datetime; is reports that it
@@ -282,6 +286,9 @@ func timeParts(s []byte) (days, hour, minute, second int, rest []byte, ok bool) 
 		n = 1
 		rest = rest[1:]
 	default:
+		if len(after) > 0 && after[0] == '.' {
+			rest = after
+		}
 		return 0, first / 10000, first / 100 % 100, first % 100, rest, true
 	}
 	for ok {
@@ -349,6 +356,16 @@ func DateTimeOfNumber(n int64, mode Mode) (d DateTime, ok bool) {
 	}
 	d = MakeDateTime(year, month, day, hour, minute, second, 0)
 	return d, d.Check(mode)
+}
+
+// DateOfNumber is DateTimeOfNumber for a DATE: numbers below 101 are days and months, which may be zero, of the year 2000.
+func DateOfNumber(n int64, mode Mode) (d DateTime, ok bool) {
+	if n < 0 || n > 100 {
+		return DateTimeOfNumber(n, mode)
+	}
+	month, day := int(n/100), int(n%100)
+	d = MakeDateTime(2000, month, day, 0, 0, 0, 0)
+	return d, day <= 31 && d.Check(mode)
 }
 
 // TimeOfNumber reads the number hhmmss, or one that [DateTimeOfNumber] reads.

@@ -447,6 +447,9 @@ func (c *converter) decimalLiteral(text string) Expr {
 		d = decimal.Max(types.MaxDecimalPrecision, 0) // as MySQL does
 	}
 	t := decimalType(d)
+	if d.IntegerDigits() == 0 && d.Scale() > 0 { // the zero before the point counts
+		t.Precision = min(t.Precision+1, types.MaxDecimalPrecision)
+	}
 	return &Literal{Kind: LiteralDecimal, Value: types.NewDecimal(d), Type: &t}
 }
 

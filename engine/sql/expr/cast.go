@@ -252,7 +252,23 @@ func (x *Context) fitBytes(s []byte, t *types.Type) (types.Value, error) {
 	return types.NewBytes(s), nil
 }
 
-func convDate(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+// asTimeText is a value as dates and times are read of it: of members and bits their text.
+func (c *Cast) asTimeText(x *Context, v types.Value) types.Value {
+	if from := c.arg.Type(); hasMembers(from) || from.Kind == types.KindBit {
+		return types.NewBytes(x.text(v, from))
+	}
+	return v
+}
+
+func convDate(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	v = c.asTimeText(x, v)
+	if isNumeric(v) {
+		d, ok, err := x.dateOfNumber(v)
+		if !ok {
+			return types.Null, err
+		}
+		return types.NewDate(d.Truncate()), err
+	}
 	d, ok, err := x.toDateTime(v, "datetime")
 	if !ok {
 		return types.Null, err
@@ -261,7 +277,7 @@ func convDate(x *Context, _ *Cast, v types.Value) (types.Value, error) {
 }
 
 func convDateTime(x *Context, c *Cast, v types.Value) (types.Value, error) {
-	d, ok, err := x.toDateTime(v, "datetime")
+	d, ok, err := x.toDateTime(c.asTimeText(x, v), "datetime")
 	if ok {
 		d, ok = x.roundDateTime(d, int(c.t.FSP))
 	}
@@ -290,11 +306,14 @@ func convTimestamp(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		return types.Null, x.Fault(errIncorrectValue("datetime", x.text(v, c.arg.Type())))
 	}
 	t, _ := types.TimestampOf(d, x.location())
+	if d != 0 { // what is before all instants is after the zero date
+		t = max(t, 1)
+	}
 	return types.NewTimestamp(t), nil
 }
 
 func convTime(x *Context, c *Cast, v types.Value) (types.Value, error) {
-	d, ok, err := x.toTime(v)
+	d, ok, err := x.toTime(c.asTimeText(x, v))
 	if !ok {
 		return types.Null, err
 	}

@@ -213,7 +213,7 @@ func fspOf(n Node) uint8 {
 			return literalFSP(v.Bytes())
 		}
 		return types.MaxFSP
-	case t.Kind == types.KindDouble || t.Kind == types.KindFloat || t.Kind == types.KindJSON:
+	case t.Kind == types.KindDouble || t.Kind == types.KindFloat || t.Kind == types.KindJSON || hasMembers(t):
 		return types.MaxFSP
 	}
 	return 0

@@ -56,10 +56,6 @@ func (x *Context) doubleOfJSON(v types.Value) (float64, error) {
 	case json.TypeDecimal:
 		d, _ := j.Decimal()
 		return d.Float64(), nil
-	case json.TypeDate, json.TypeDateTime:
-		return x.temporalNumber(types.NewDateTime(j.DateTime())).Float64(), nil
-	case json.TypeTime:
-		return x.temporalNumber(types.NewTime(j.Time())).Float64(), nil
 	}
 	return 0, x.Fault(errJSONCast("DOUBLE"))
 }
@@ -81,10 +77,6 @@ func (x *Context) decimalOfJSON(v types.Value) (decimal.Decimal, error) {
 	case json.TypeDecimal:
 		d, _ := j.Decimal()
 		return d, nil
-	case json.TypeDate, json.TypeDateTime:
-		return x.temporalNumber(types.NewDateTime(j.DateTime())), nil
-	case json.TypeTime:
-		return x.temporalNumber(types.NewTime(j.Time())), nil
 	}
 	return decimal.Decimal{}, x.Fault(errJSONCast("DECIMAL"))
 }
@@ -108,10 +100,6 @@ func (x *Context) intOfJSON(v types.Value, unsigned bool) (int64, error) {
 	case json.TypeDecimal:
 		d, _ := j.Decimal()
 		return x.intOfDecimal(d, unsigned)
-	case json.TypeDate, json.TypeDateTime:
-		return x.toInt(types.NewDateTime(j.DateTime()), unsigned)
-	case json.TypeTime:
-		return x.toInt(types.NewTime(j.Time()), unsigned)
 	}
 	return 0, x.Fault(errJSONCast("INTEGER"))
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
+	"github.com/triremedb/trireme/engine/types/json"
 )
 
 // dateMode is the mode in which expressions read dates.
@@ -42,8 +43,11 @@ func (x *Context) toDateTime(v types.Value, what string) (d types.DateTime, ok b
 	case types.ClassBytes:
 		return x.dateTimeOfText(v.Bytes(), what)
 	case types.ClassJSON:
-		if t, _, ok := jsonTemporal(v); ok {
+		if t, _, ok := jsonTemporal(v); ok && t.Class() != types.ClassTime {
 			return x.toDateTime(t, what)
+		}
+		if j := json.Open(v.Bytes()); j.Type() == json.TypeString {
+			return x.dateTimeOfText(j.Str(), what)
 		}
 		return 0, false, x.Fault(errJSONCast("DATETIME"))
 	}
@@ -97,13 +101,41 @@ func (x *Context) dateTimeOfNumber(v types.Value, what string) (types.DateTime, 
 		return 0, false, err
 	}
 	d, ok := types.DateTimeOfNumber(n, x.dateMode())
-	if !ok || n < 0 {
+	if !ok || n < 0 || n == 0 && micros > 0 && below(v) {
 		return 0, false, x.Fault(errIncorrectValue(what, x.text(v, nil)))
 	}
-	if n >= 1_000_000_00 { // fractions count in numbers with a time of day
+	if n == 0 || n >= 1_000_000_00 { // fractions count in numbers with a time of day
 		d |= types.DateTime(micros)
 	}
 	return d, true, nil
+}
+
+// dateOfNumber is dateTimeOfNumber for a DATE.
+func (x *Context) dateOfNumber(v types.Value) (types.DateTime, bool, error) {
+	n, _, err := x.splitNumber(v)
+	if err != nil {
+		return 0, false, err
+	}
+	d, ok := types.DateOfNumber(n, x.dateMode())
+	if !ok {
+		return 0, false, x.Fault(errIncorrectValue("datetime", x.text(v, nil)))
+	}
+	return d, true, nil
+}
+
+// below reports whether a number is less than zero.
+func below(v types.Value) bool {
+	switch v.Class() {
+	case types.ClassInt:
+		return v.Int() < 0
+	case types.ClassDecimal:
+		return v.Decimal().Negative()
+	case types.ClassFloat:
+		return v.Float() < 0
+	case types.ClassDouble:
+		return v.Double() < 0
+	}
+	return false
 }
 
 // splitNumber returns the whole part of a number and its fraction in millionths.
@@ -147,8 +179,11 @@ func (x *Context) toTime(v types.Value) (d types.Duration, ok bool, err error) {
 	case types.ClassBytes:
 		return x.timeOfText(v.Bytes())
 	case types.ClassJSON:
-		if t, _, ok := jsonTemporal(v); ok {
+		if t, _, ok := jsonTemporal(v); ok && t.Class() == types.ClassTime {
 			return x.toTime(t)
+		}
+		if j := json.Open(v.Bytes()); j.Type() == json.TypeString {
+			return x.timeOfText(j.Str())
 		}
 		return 0, false, x.Fault(errJSONCast("TIME"))
 	}
@@ -175,7 +210,7 @@ func (x *Context) timeOfNumber(v types.Value) (types.Duration, bool, error) {
 	if !ok || outOfRange {
 		return 0, false, x.Fault(errTruncatedValue("time", x.text(v, nil)))
 	}
-	if n < 0 || v.Class() == types.ClassDecimal && v.Decimal().Negative() {
+	if below(v) {
 		d -= types.Duration(micros)
 	} else {
 		d += types.Duration(micros)

@@ -116,13 +116,9 @@ func registerDateParts() {
 func registerWeeks() {
 	d := definer(catTime)
 	week := Func{
-		Name: "week", Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Result: ResultInt,
+		Name: "week", Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Result: ResultInt, KeepNulls: true,
 		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
-			if _, ok := daysOf(a[0].DateTime()); !ok {
-				return types.Null, nil
-			}
-			week, _ := weekOf(a[0].DateTime(), weekRuleOf(optionalInt(a, 1, int64(x.DefaultWeekFormat))))
-			return types.NewInt(int64(week)), nil
+			return weekByMode(a, int64(x.DefaultWeekFormat), 0, func(week, _ int) int { return week })
 		},
 	}
 	byDefault := week // default_week_format
@@ -134,13 +130,9 @@ func registerWeeks() {
 		return &byDefault, args, nil
 	})
 	d.def("YEARWEEK(d); YEARWEEK(d, mode)", Func{
-		Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Result: ResultInt,
+		Args: []ArgKind{ArgDate, ArgInt}, Min: 1, Max: 2, Result: ResultInt, KeepNulls: true,
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
-			if _, ok := daysOf(a[0].DateTime()); !ok {
-				return types.Null, nil
-			}
-			week, year := weekOf(a[0].DateTime(), weekRuleOf(optionalInt(a, 1, 0))|weekOfYear)
-			return types.NewInt(int64(year*100 + week)), nil
+			return weekByMode(a, 0, weekOfYear, func(week, year int) int { return year*100 + week })
 		},
 	})
 	datePart("WEEKOFYEAR(d)", func(d types.DateTime) (int, bool) {
@@ -151,6 +143,26 @@ func registerWeeks() {
 		week, _ := weekOf(d, weekRuleOf(3))
 		return week, true
 	})
+}
+
+// weekByMode is the week of a date by the mode in a, or else that of missing. A mode that is NULL gives 0, one below 0 is
+// mode 0 without more.
+func weekByMode(a []types.Value, missing int64, more weekRule, give func(week, year int) int) (types.Value, error) {
+	if a[0].IsNull() {
+		return types.Null, nil
+	}
+	if _, ok := daysOf(a[0].DateTime()); !ok {
+		return types.Null, nil
+	}
+	if len(a) > 1 {
+		if a[1].IsNull() {
+			return types.NewInt(0), nil
+		}
+		if missing = argInt(a[1]); missing < 0 {
+			missing, more = 0, 0
+		}
+	}
+	return types.NewInt(int64(give(weekOf(a[0].DateTime(), weekRuleOf(missing)|more)))), nil
 }
 
 func registerDays() {
@@ -176,11 +188,10 @@ func registerDays() {
 	d.def("FROM_DAYS(n)", Func{
 		Args: []ArgKind{ArgInt}, Result: ResultDate,
 		Row: func(_ *Context, _ *Call, a []types.Value) (types.Value, error) {
-			n := argInt(a[0])
-			if n <= 365 || n > maxDayCount {
-				return types.NewDate(0), nil
+			date, ok := types.DateOfDays(int(argInt(a[0])))
+			if !ok {
+				return types.Null, nil
 			}
-			date, _ := types.DateOfDays(int(n))
 			return types.NewDate(date), nil
 		},
 	})

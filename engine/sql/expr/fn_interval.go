@@ -213,14 +213,14 @@ func intervalNumbers(s []byte, count int, fraction bool) (part [5]int64, ok bool
 	return part, len(s) == 0
 }
 
-// addInterval moves a date; ok is false if it leaves the years 0 to 9999, or d has no month or day where they are needed.
+// addInterval moves a date; ok is false if it leaves the years 0 to 9999, or d has no month or day.
 func addInterval(d types.DateTime, v interval, u intervalUnit) (r types.DateTime, ok bool) {
+	year, month, day := d.Date()
+	if month == 0 || day == 0 {
+		return 0, false
+	}
 	if u.hasDate() && u != unitDay && u != unitWeek {
 		return addMonths(d, v.months)
-	}
-	year, month, day := d.Date()
-	if month == 0 {
-		return 0, false
 	}
 	if u == unitDay || u == unitWeek {
 		days := int64(dayNumber(year, month, day)) + v.days
@@ -249,9 +249,6 @@ func addMonths(d types.DateTime, n int64) (r types.DateTime, ok bool) {
 	year, month, day := d.Date()
 	n += int64(year*12 + month - 1)
 	if n < 0 || n >= 120_000 {
-		return 0, false
-	}
-	if month == 0 {
 		return 0, false
 	}
 	year, month = int(n/12), int(n%12)+1

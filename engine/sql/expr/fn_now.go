@@ -78,11 +78,13 @@ func registerUnix() {
 			return unixNow, args, nil
 		}
 		fsp := fspOf(args[0])
-		f := &Func{
-			Name: "unix_timestamp", Args: []ArgKind{ArgDateTimePart}, Volatility: Stable, Result: ResultInt, Row: unixTimestamp,
+		if v, ok := Literal(args[0]); ok && isString(args[0].Type()) {
+			if _, _, ok := types.ParseDateTime(v.Bytes(), 0); !ok {
+				fsp = types.MaxFSP // of any text
+			}
 		}
-		if args[0].Type().Kind == types.KindTimestamp {
-			f.Args = []ArgKind{ArgAny}
+		f := &Func{
+			Name: "unix_timestamp", Args: []ArgKind{ArgAny}, Volatility: Stable, Result: ResultInt, Row: unixTimestamp,
 		}
 		if fsp > 0 {
 			f.Result = ResultOf(types.Type{Kind: types.KindDecimal, Precision: 12 + fsp, Scale: fsp})
@@ -146,12 +148,21 @@ var unixNow = &Func{
 }
 
 // unixTimestamp gives 0 for what lies outside of the known instants.
+// unixTimestamp gives 0 for what is no date.
 func unixTimestamp(x *Context, c *Call, a []types.Value) (types.Value, error) {
 	micros := int64(0)
 	if a[0].Class() == types.ClassTimestamp {
 		micros = int64(a[0].Timestamp())
-	} else if m, ok := instantOf(a[0].DateTime(), x.location()); ok {
-		micros = m
+	} else {
+		mode := x.Mode
+		x.Mode &^= types.ModeNoZeroInDate
+		v, err := x.convert(a[0], c.Args[0].Type(), &types.Type{Kind: types.KindDateTime, FSP: fspOf(c.Args[0])})
+		if x.Mode = mode; err != nil {
+			return types.Null, err
+		}
+		if m, ok := instantOf(v.DateTime(), x.location()); ok && !v.IsNull() {
+			micros = m
+		}
 	}
 	if c.t.Kind == types.KindBigInt {
 		return types.NewInt(micros / microsASec), nil

@@ -277,7 +277,7 @@ func (m *maker) row(id int) string {
 		if c.name == "bn" || c.name == "vb" || c.name == "bl" {
 			k = m.pick("s", "b")
 		}
-		if k == "n" && m.one(50) || c.name == "y" && m.one(40) {
+		if k == "n" && m.one(50) {
 			k = "i"
 		}
 		if k == "x" && m.one(30) {
@@ -288,6 +288,9 @@ func (m *maker) row(id int) string {
 			for v == "'[1'" || v == "'x'" {
 				v = m.pick(literals[k]...)
 			}
+		}
+		if c.name == "y" { // not 0, see the forms
+			v = m.pick("1901", "1999", "2000", "2020", "2155", "5", "70")
 		}
 		if c.name == "en" && m.one(80) {
 			v = m.pick("'a'", "'B'", "'x y'", "'10'", "'é'", "''", "1", "5", "0")

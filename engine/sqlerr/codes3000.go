@@ -11,6 +11,7 @@ const (
 	UserLockWrongName                                   Code = 3057
 	UserLockDeadlock                                    Code = 3058
 	IllegalUserVar                                      Code = 3061
+	IncorrectType                                       Code = 3064
 	FieldInOrderNotSelect                               Code = 3065
 	TransactionRollbackDuringCommit                     Code = 3101
 	WrongFKOptionForGeneratedColumn                     Code = 3104
@@ -185,6 +186,7 @@ var rows3000 = []row{
 		"Deadlock found when trying to get user-level lock; try rolling back transaction/releasing locks and " +
 			"restarting lock acquisition."},
 	{IllegalUserVar, "ER_ILLEGAL_USER_VAR", "42000", "User variable name '%.64s' is illegal"},
+	{IncorrectType, "ER_INCORRECT_TYPE", "HY000", "Incorrect type for argument %s in function %s."},
 	{FieldInOrderNotSelect, "ER_FIELD_IN_ORDER_NOT_SELECT", "HY000",
 		"Expression #%d of ORDER BY clause is not in SELECT list, references column '%s' which is not in SELECT " +
 			"list; this is incompatible with %s"},

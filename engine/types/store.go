@@ -214,7 +214,14 @@ func (c *Context) storeJSON(v Value, from *Type) (Value, error) {
 	if v.class == ClassJSON {
 		return v, nil
 	}
-	text, _ := c.text(v, from)
+	if v.class != ClassBytes && from.Kind != KindEnum && from.Kind != KindSet && from.Kind != KindBit {
+		return Null, sqlerr.Newf(sqlerr.InvalidJSONText,
+			"Invalid JSON text: \"not a JSON text, may need CAST\" at position 0 in value for column '%s'.", c.Column)
+	}
+	text, cs := c.text(v, from)
+	if cs == CharsetBinary {
+		return Null, sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
+	}
 	if jsonCodec == nil {
 		return Null, sqlerr.Newf(sqlerr.InvalidJSONText, "Invalid JSON text in value for column '%s'.", c.Column)
 	}

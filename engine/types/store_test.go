@@ -47,7 +47,7 @@ var storeCases = []struct {
 	}},
 	{"int zerofill", Type{Kind: KindInt, Unsigned: true, ZeroFill: true, Length: 5}, []storeRow{{NewInt(42), "00042", ""}}},
 	{"decimal(5,2)", Type{Kind: KindDecimal, Precision: 5, Scale: 2}, []storeRow{
-		{text("1.005"), "1.01", ""}, {text("-999.995"), "!1264", "-999.99"}, {text("1.5x"), "!1265", "1.50"},
+		{text("1.005"), "1.01", ""}, {text("-999.995"), "!1264", "-999.99"}, {text("1.5x"), "!1366", "1.50"},
 		{text("x"), "!1366", "0.00"}, {NewDouble(0.125), "0.13", ""}, {text("1e99"), "!1264", "999.99"}, {NewInt(7), "7.00", ""},
 	}},
 	{"decimal unsigned", Type{Kind: KindDecimal, Precision: 5, Scale: 2, Unsigned: true}, []storeRow{
@@ -55,7 +55,7 @@ var storeCases = []struct {
 	}},
 	{"float", Type{Kind: KindFloat}, []storeRow{
 		{NewDouble(1.1), "1.1", ""}, {NewDouble(123456789), "123457000", ""}, {NewDouble(1e39), "!1264", "3.40282e38"},
-		{text("abc"), "!1265", "0"}, {text("1e-3z"), "!1265", "0.001"},
+		{text("abc"), "!1366", "0"}, {text("1e-3z"), "!1366", "0.001"},
 	}},
 	{"double", Type{Kind: KindDouble}, []storeRow{
 		{text("1e15"), "1e15", ""}, {text("123456789012345"), "123456789012345", ""}, {text("0.00001"), "0.00001", ""},

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unsafe"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
@@ -119,7 +120,7 @@ func (c *Context) parseInteger(v Value, from *Type) (integer, error) {
 	case ClassDecimal:
 		return integerOfDecimal(v.Decimal()), nil
 	case ClassBytes, ClassJSON:
-		return c.integerOfText(c.numberText(v, from))
+		return c.integerOfText(v, c.numberText(v, from))
 	}
 	// The second is rounded, which may be the last one of a day: as a number it has no 60.
 	switch v.class {
@@ -132,11 +133,11 @@ func (c *Context) parseInteger(v Value, from *Type) (integer, error) {
 	return integerOfDecimal(c.temporalNumber(v)), nil
 }
 
-func (c *Context) integerOfText(text []byte) (integer, error) {
+func (c *Context) integerOfText(v Value, text []byte) (integer, error) {
 	s := skipSpace(text)
 	d, n, _, err := decimal.Parse(s)
 	if n == 0 {
-		return integer{}, c.incorrect("integer", text)
+		return integer{}, c.noNumber(v, "integer", text)
 	}
 	i := integerOfDecimal(d)
 	if err != nil {
@@ -210,17 +211,28 @@ func (c *Context) decimal(v Value, from *Type) (decimal.Decimal, error) {
 		s := skipSpace(text)
 		d, n, _, err := decimal.Parse(s)
 		if n == 0 {
-			return d, c.incorrect("decimal", text)
+			return d, c.noNumber(v, "decimal", text)
 		}
 		if err != nil {
 			return hugeDecimal(s[0] == '-'), nil
 		}
-		if len(skipSpace(s[n:])) > 0 {
-			return d, c.truncated()
+		switch {
+		case len(skipSpace(s[n:])) == 0:
+			return d, nil
+		case c.Mode&ModeStrict != 0:
+			return d, c.incorrect("decimal", text)
 		}
-		return d, nil
+		return d, c.truncated()
 	}
 	return c.temporalNumber(v), nil
+}
+
+// noNumber is incorrect for a number, also of a document.
+func (c *Context) noNumber(v Value, what string, text []byte) error {
+	if v.class != ClassJSON {
+		return c.incorrect(what, text)
+	}
+	return c.fail(sqlerr.New(sqlerr.InvalidJSONValueForCast, strings.ToUpper(what), "", c.Row))
 }
 
 func decimalOfFloat(v Value) decimal.Decimal {
@@ -246,7 +258,7 @@ func hugeDecimal(neg bool) decimal.Decimal {
 }
 
 func (c *Context) storeFloat(v Value, from, to *Type) (Value, error) {
-	f, err := c.double(v, from)
+	f, err := c.double(v, from, to)
 	if err != nil {
 		return Null, err
 	}
@@ -301,7 +313,7 @@ func roundDigits(f float64, digits int) float64 {
 }
 
 // double converts v to a DOUBLE; text that overflows gives an infinity.
-func (c *Context) double(v Value, from *Type) (float64, error) {
+func (c *Context) double(v Value, from, to *Type) (float64, error) {
 	switch v.class {
 	case ClassInt:
 		return float64(v.Int()), nil
@@ -317,7 +329,11 @@ func (c *Context) double(v Value, from *Type) (float64, error) {
 		text := c.numberText(v, from)
 		f, n := ParseDouble(text)
 		if n == 0 || len(skipSpace(text[n:])) > 0 {
-			return f, c.truncated()
+			what := "DOUBLE"
+			if to.Kind == KindFloat {
+				what = "FLOAT"
+			}
+			return f, c.noNumber(v, what, text)
 		}
 		return f, nil
 	}

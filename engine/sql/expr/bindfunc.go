@@ -109,7 +109,11 @@ func (b *Binder) collateCall(c *Call, name string) error {
 	if len(texts) == 0 {
 		return nil
 	}
-	agg, err := b.mix(name, texts)
+	mix := b.mix
+	if c.Func.Compares {
+		mix = func(what string, nodes []Node) (aggregated, error) { return b.aggregate(what, nodes...) }
+	}
+	agg, err := mix(name, texts)
 	if err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ var bitNames = map[ast.BinaryOp]string{
 func (b *Binder) newBitOp(op ast.BinaryOp, l, r Node) (Node, error) {
 	name := bitNames[op]
 	shifts := op == ast.OpShiftLeft || op == ast.OpShiftRight
-	if byteOperand(l) && (shifts || byteOperand(r)) {
+	if byteOperand(l) && (shifts || byteOperand(r) || isHex(r)) || !shifts && isHex(l) && byteOperand(r) {
 		name = "bytes " + name
 	}
 	return b.Call(LookupFunc(name), name, []Node{l, r})
@@ -133,8 +133,10 @@ func (b *Binder) newBitNot(n Node) (Node, error) {
 }
 
 // byteOperand reports whether a bit operator takes n as bytes: hexadecimal literals
-// are numbers there.
-func byteOperand(n Node) bool {
+// are numbers there, but beside bytes.
+func byteOperand(n Node) bool { return n.Type().IsBlob() && !isHex(n) }
+
+func isHex(n Node) bool {
 	c, ok := n.(*Const)
-	return n.Type().IsBlob() && !(ok && c.hex)
+	return ok && c.hex
 }

@@ -1,6 +1,8 @@
 package expr
 
 import (
+	"bytes"
+
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
 	"github.com/triremedb/trireme/engine/types/decimal"
@@ -64,10 +66,46 @@ func NewCast(n Node, t types.Type) Node {
 
 func newCast(n Node, t types.Type) *Cast {
 	c := &Cast{arg: n, t: t, co: CoercibilityOf(n), conv: convNull, isBool: IsBoolean(n)}
-	if n.Type().Kind != types.KindNull {
+	switch {
+	case n.Type().Kind == types.KindNull:
+	case isDatedText(n) && isNumericClass(t.Class()):
+		c.conv = convDated
+	default:
 		c.conv = convOf(n.Type(), &t)
 	}
 	return c
+}
+
+// isDatedText reports whether a node is the text of a date or time that a function has made.
+func isDatedText(n Node) bool {
+	c, ok := n.(*Call)
+	return ok && c.Func.Dated
+}
+
+func isNumericClass(c types.Class) bool {
+	switch c {
+	case types.ClassInt, types.ClassUint, types.ClassFloat, types.ClassDouble, types.ClassDecimal:
+		return true
+	}
+	return false
+}
+
+// convDated makes a number of the text of a date or time: that of its digits.
+func convDated(x *Context, c *Cast, v types.Value) (types.Value, error) {
+	s := v.Bytes()
+	var n decimal.Decimal
+	if i := bytes.IndexByte(s, '-'); i > 0 {
+		d, info, _ := types.ParseDateTime(s, 0)
+		v := types.NewDateTime(d)
+		if info.DateOnly {
+			v = types.NewDate(d)
+		}
+		n = x.temporalNumber(v)
+	} else {
+		t, _, _ := types.ParseTime(s)
+		n = x.temporalNumber(types.NewTime(t))
+	}
+	return x.convert(types.NewDecimal(n), nil, &c.t)
 }
 
 // NewResult is NewCast for a column that several queries give: values of fewer digits of
@@ -202,7 +240,11 @@ func convText(x *Context, c *Cast, v types.Value) (types.Value, error) {
 	case types.SameBytes(cs, to):
 	case cs == types.CharsetBinary:
 		if at := to.InvalidAt(s); at >= 0 {
-			return types.Null, x.Fault(errInvalidCharacters(to, s[at:]))
+			x.Warning(errInvalidCharacters(to, s[at:]))
+			if x.Mode&types.ModeStrict != 0 {
+				return types.Null, nil
+			}
+			s = s[:at]
 		}
 	default:
 		out, _ := types.Convert(x.Scratch(), s, cs, to)

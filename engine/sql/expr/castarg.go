@@ -2,6 +2,7 @@ package expr
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"strings"
 
@@ -56,7 +57,11 @@ func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 		if t.Class() == types.ClassUint {
 			return NewCast(n, types.Type{Kind: types.KindBigInt, Unsigned: true})
 		}
-		return NewCast(n, types.Type{Kind: types.KindBigInt})
+		r := NewCast(n, types.Type{Kind: types.KindBigInt})
+		if c, ok := r.(*Cast); ok && r != n && isString(t) && !isDatedText(n) {
+			c.conv = convIntLimit
+		}
+		return r
 	case ArgSigned:
 		return NewCast(n, types.Type{Kind: types.KindBigInt})
 	case ArgDouble:
@@ -75,6 +80,15 @@ func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 		return NewCast(n, types.Type{Kind: types.KindTime, FSP: fspOf(n)})
 	}
 	return n
+}
+
+// convIntLimit is convInt of text: what is above BIGINT is its limit, not a number below 0.
+func convIntLimit(x *Context, _ *Cast, v types.Value) (types.Value, error) {
+	n, err := x.toInt(v, false)
+	if s := trimLeft(v.Bytes()); n < 0 && len(s) > 0 && s[0] != '-' {
+		n = math.MaxInt64
+	}
+	return types.NewInt(n), err
 }
 
 // castPart gives n as a date of which parts may be zero, as functions that take dates apart

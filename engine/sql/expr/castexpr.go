@@ -52,6 +52,8 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 	switch {
 	case from.Kind == types.KindNull:
 		c.conv = convNull
+	case isDatedText(arg) && (t.Class() == types.ClassDecimal || t.Class() == types.ClassDouble || t.Class() == types.ClassFloat):
+		c.conv = convDated
 	case t.Kind == types.KindBigInt:
 		c.conv = castInteger
 	case t.Kind == types.KindYear:

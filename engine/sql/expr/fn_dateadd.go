@@ -71,7 +71,8 @@ func dateAdd(name string, args []Node, minus bool) (*Func, []Node, error) {
 	case t.IsTemporal(), t.Kind == types.KindYear:
 		f.Result = ResultDateTime(max(fsp, t.FSP))
 	default:
-		f.Args[0], f.Result, f.Row, f.Volatility = ArgString, ResultASCII(26), a.text, Stable // text may have an offset
+		f.Args[0], f.Result, f.Row, f.Dated = ArgString, ResultASCII(26), a.text, true
+		f.Volatility = Stable // text may have an offset
 	}
 	return f, args[:2], nil
 }
@@ -218,7 +219,8 @@ func addTimeFunc(name string, args []Node, sign int64) *Func {
 		if isNumber(t) {
 			least = digitsOfDateNumber
 		}
-		f.Args[0], kind = ArgString, types.KindVarChar
+		f.Args[0], f.Dated, kind = ArgString, true, types.KindVarChar
+		f.Volatility = Stable // a constant does not tell that it is dated
 		sum = func(x *Context, v types.Value, micros int64) (types.Value, error) {
 			return addTimeToText(x, v.Bytes(), micros, least)
 		}

@@ -327,7 +327,7 @@ func appendByteCount(dst []byte, f float64) []byte {
 	}
 	switch {
 	case unit == 0:
-		dst = strconv.AppendFloat(dst, math.Trunc(f), 'f', 0, 64)
+		dst = strconv.AppendFloat(dst, math.Trunc(f)+0, 'f', 0, 64) // and never -0
 		for len(dst) < 4 {
 			dst = append([]byte{' '}, dst...)
 		}

@@ -228,6 +228,7 @@ func (x *Context) pathLimits() *json.Limits {
 func registerJSONTexts() {
 	d := definer(catJSON)
 	d.def("JSON_QUOTE(s)", Func{
+		Prepare: func(_ *Binder, c *Call) error { return refuseForQuotes("json_quote", c.Given[0]) },
 		Args: []ArgKind{ArgUTF8}, NotNull: true,
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
 			return textType(min(6*textLength(c.Args[0].Type())+2, maxText), types.CollationUTF8MB4Bin), nil
@@ -244,6 +245,11 @@ func registerJSONTexts() {
 	d.overloads("JSON_UNQUOTE(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
 		if len(args) == 1 && args[0].Type().Kind == types.KindJSON {
 			return unquoteDocument, args, nil
+		}
+		if len(args) == 1 {
+			if err := refuseForQuotes("json_unquote", args[0]); err != nil {
+				return nil, nil, err
+			}
 		}
 		return unquoteText, args, nil
 	})
@@ -267,6 +273,17 @@ func registerJSONTexts() {
 		f := &Func{Name: "json_valid", Args: []ArgKind{ArgAny}, Boolean: true, Result: ResultBool, Row: jsonValid}
 		return f, args, nil
 	})
+}
+
+// refuseForQuotes is the error of JSON_QUOTE and JSON_UNQUOTE for what is no text.
+func refuseForQuotes(name string, n Node) error {
+	switch t := n.Type(); {
+	case t.IsBlob():
+		return sqlerr.New(sqlerr.InvalidJSONCharset, "binary")
+	case t.Kind != types.KindNull && t.Kind != types.KindJSON && !textual(n):
+		return sqlerr.New(sqlerr.IncorrectType, "1", name)
+	}
+	return nil
 }
 
 // jsonValid looks at text; other types than text and JSON are no documents.

@@ -28,6 +28,8 @@ func registerDigits() {
 			return hexOfText, args, nil
 		case isExact(args[0].Type()) && args[0].Type().Kind != types.KindDecimal:
 			return hexOfInteger, args, nil
+		case args[0].Type().Kind == types.KindDecimal:
+			return hexOfDecimal, args, nil
 		}
 		return hexOfReal, args, nil
 	})
@@ -99,6 +101,16 @@ var (
 	}
 	hexOfInteger = hexOfNumber(ArgInt, func(v types.Value) uint64 { return v.Uint() })
 	hexOfReal    = hexOfNumber(ArgDouble, func(v types.Value) uint64 {
+		f := math.RoundToEven(v.Double())
+		switch {
+		case f >= math.MaxInt64:
+			return math.MaxInt64
+		case f <= math.MinInt64:
+			return 1 << 63
+		}
+		return uint64(int64(f))
+	})
+	hexOfDecimal = hexOfNumber(ArgDouble, func(v types.Value) uint64 {
 		f := math.Round(v.Double())
 		switch {
 		case f <= math.MinInt64 || f >= math.MaxUint64:
@@ -192,7 +204,7 @@ func chooseChar(_ *Binder, args []Node) (*Func, []Node, error) {
 	return charBytes, args, nil
 }
 
-// charFunc is CHAR; bytes that are no text in its character set give NULL with a warning.
+// charFunc is CHAR; bytes that are no text in its character set give a warning and, if sql_mode is strict, NULL.
 func charFunc(id types.CollationID) *Func {
 	return &Func{
 		Name: "char", Args: []ArgKind{ArgSigned}, Min: 1, Max: -1, KeepNulls: true,
@@ -206,7 +218,7 @@ func charFunc(id types.CollationID) *Func {
 			cs := types.CollationByID(id).Charset()
 			if at := cs.InvalidAt(dst); at >= 0 {
 				x.Warning(errInvalidCharacters(cs, dst[at:]))
-				return nil, false, nil
+				return dst[:at], x.Mode&types.ModeStrict == 0, nil
 			}
 			return dst, true, nil
 		}),
@@ -272,7 +284,7 @@ func formatFunc(kind ArgKind, number func(dst []byte, v types.Value, places int6
 				x.Warning(sqlerr.New(sqlerr.UnknownLocale, printable([]byte(locale))))
 				l, _ = numberLocaleOf("en_US")
 			}
-			return number(dst, a[0], argInt(a[1]), l), true, nil
+			return number(dst, a[0], int64(int32(argInt(a[1]))), l), true, nil // of 32 bits in MySQL
 		}),
 	}
 }

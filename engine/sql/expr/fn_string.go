@@ -148,7 +148,7 @@ func registerLengths() {
 	}))
 	d.def("ORD(s)", Func{Args: []ArgKind{ArgString}}.measure(func(c *Call, s []byte) int64 { return ordOf(c.argCharset(0), s) }))
 	d.def("STRCMP(a, b)", Func{
-		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true,
+		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true, Compares: true,
 		Row: intFunc(func(c *Call, a []types.Value) int64 {
 			return int64(c.collation().Compare(a[0].Bytes(), a[1].Bytes()))
 		}),
@@ -420,7 +420,7 @@ func registerSearches() {
 		},
 	})
 	d.def("FIND_IN_SET(s, list)", Func{
-		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true,
+		Args: []ArgKind{ArgText, ArgText}, Result: ResultInt, NotNull: true, Compares: true,
 		Row: intFunc(func(c *Call, a []types.Value) int64 {
 			return findInSet(c.collation(), a[0].Bytes(), a[1].Bytes())
 		}),

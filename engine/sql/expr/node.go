@@ -125,11 +125,14 @@ func literalCoercibility(t *types.Type) Coercibility {
 	return Numeric
 }
 
-// number returns a hexadecimal or bit literal as the number that it is among numbers.
+// number returns a hexadecimal or bit literal as the number that it is among numbers: 0 for what is longer than one.
 func (c *Const) number() *Const {
 	var u uint64
 	for _, b := range c.v.Bytes() {
 		u = u<<8 | uint64(b)
+	}
+	if len(c.v.Bytes()) > 8 {
+		u = 0
 	}
 	return NewConst(types.NewUint(u), types.Type{Kind: types.KindBigInt, Unsigned: true})
 }

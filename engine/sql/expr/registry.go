@@ -59,6 +59,10 @@ type Func struct {
 	KeepNulls bool
 	// Boolean: the result is a truth value.
 	Boolean bool
+	// Compares: text arguments whose collations disagree are an error.
+	Compares bool
+	// Dated: the result is the text of a date or time, which among numbers is the number of its digits.
+	Dated bool
 	// Volatility is Pure for functions of their arguments alone. Those that depend
 	// on the time zone, lc_time_names or the session's state are Stable.
 	Volatility Volatility

@@ -268,6 +268,7 @@ func (x *Context) appendAll(out, src *types.Vector) { copyVector(out, src, src.L
 // Extreme is GREATEST and LEAST.
 type Extreme struct {
 	greatest bool
+	dated    bool // all are dates, and those that are none, -1, do not count
 	args     []Node
 	t        types.Type
 	co       Coercibility
@@ -292,12 +293,65 @@ func (b *Binder) newExtreme(name string, args []Node) (Node, error) {
 		return nil, err
 	}
 	n.co = co
+	if t, ok := datesAmong(args); ok && isString(&n.t) {
+		text := n.t
+		n.t, n.dated, n.co = t, true, Numeric
+		for _, a := range args {
+			n.args = append(n.args, castExtreme(a, t))
+		}
+		return b.fold(NewCast(n, text)), nil
+	}
 	for _, a := range args {
 		arg := NewCast(a, n.t)
 		n.args = append(n.args, arg)
 		n.t.NotNull = n.t.NotNull && arg.Type().NotNull
 	}
 	return b.fold(n), nil
+}
+
+// datesAmong is the type by which dates and what is none are compared: DATE, or DATETIME with all digits of seconds; ok is
+// false without a date, and where everything is a date or time.
+func datesAmong(args []Node) (t types.Type, ok bool) {
+	t.Kind = types.KindDate
+	others := false
+	for _, a := range args {
+		switch at := a.Type(); {
+		case at.Kind == types.KindDate:
+			ok = true
+		case isDate(at):
+			t.Kind, ok = types.KindDateTime, true
+		case at.Kind == types.KindNull:
+			return t, false
+		case at.Kind != types.KindTime:
+			others = true
+		}
+		t.FSP = max(t.FSP, fspOf(a))
+	}
+	if t.Kind == types.KindDate {
+		t.FSP = 0
+	}
+	return t, ok && others
+}
+
+// castExtreme gives an operand of GREATEST and LEAST as a date; what is none is -1.
+func castExtreme(n Node, t types.Type) Node {
+	r := NewCast(n, t)
+	c, ok := r.(*Cast)
+	if !ok || c == n || n.Type().IsTemporal() {
+		return r
+	}
+	whole := c.conv
+	c.conv = func(x *Context, c *Cast, v types.Value) (types.Value, error) {
+		v, err := whole(x, c, v)
+		if err != nil || !v.IsNull() {
+			return v, err
+		}
+		if c.t.Kind == types.KindDate {
+			return types.NewDate(-1), nil
+		}
+		return types.NewDateTime(-1), nil
+	}
+	return c
 }
 
 func (n *Extreme) Value(x *Context, in *types.Batch, row int) (types.Value, error) {
@@ -308,11 +362,16 @@ func (n *Extreme) Value(x *Context, in *types.Batch, row int) (types.Value, erro
 			return types.Null, err
 		}
 		null = null || v.IsNull()
-		if i == 0 || !null && n.better(types.Compare(v, best, &n.t)) {
+		switch {
+		case n.dated && i > 0 && !null && (v.DateTime() < 0 || best.DateTime() < 0):
+			if best.DateTime() < 0 {
+				best = v
+			}
+		case i == 0 || !null && n.better(types.Compare(v, best, &n.t)):
 			best = v
 		}
 	}
-	if null {
+	if null || n.dated && best.DateTime() < 0 {
 		return types.Null, nil
 	}
 	return best, nil
@@ -326,7 +385,7 @@ func (n *Extreme) better(order int) bool {
 }
 
 func (n *Extreme) Vector(x *Context, in *types.Batch, sel []uint32, out *types.Vector) error {
-	if len(n.args) > maxVectorArgs {
+	if len(n.args) > maxVectorArgs || n.dated {
 		return vectorByValue(n, x, in, sel, out)
 	}
 	args, err := evalVectors(x, n.args, in, sel)

@@ -2,6 +2,7 @@ package expr
 
 import (
 	"bytes"
+	"math"
 
 	"github.com/triremedb/trireme/engine/sqlerr"
 	"github.com/triremedb/trireme/engine/types"
@@ -55,6 +56,11 @@ func NewCast(n Node, t types.Type) Node {
 	if sameValues(from, &t) {
 		return n
 	}
+	if isString(from) && isNumericClass(t.Class()) {
+		if r, ok := numberOfChosen(n, t); ok {
+			return r
+		}
+	}
 	if c, ok := n.(*Const); ok && c.hex && t.Class() <= types.ClassDecimal {
 		n = c.number()
 		if sameValues(n.Type(), &t) {
@@ -74,6 +80,38 @@ func newCast(n Node, t types.Type) *Cast {
 		c.conv = convOf(n.Type(), &t)
 	}
 	return c
+}
+
+// numberOfChosen gives as number what chooses among values that became text for others' sake: the number of the value itself.
+// COALESCE and IFNULL go by the text.
+func numberOfChosen(n Node, t types.Type) (Node, bool) {
+	switch n := n.(type) {
+	case *Case:
+		results, ok := numbersOf(n.results, t)
+		if !ok {
+			return nil, false
+		}
+		m := *n
+		m.results, m.t, m.co = results, t, Numeric
+		m.t.NotNull = false
+		return &m, true
+	case *Cast:
+		if e, ok := n.arg.(*Extreme); ok && e.dated && !n.explicit {
+			return NewCast(e, t), true
+		}
+	}
+	return nil, false
+}
+
+// numbersOf undoes the conversions of nodes to text; ok is false if there are none.
+func numbersOf(nodes []Node, t types.Type) (list []Node, ok bool) {
+	for _, r := range nodes {
+		if c, is := r.(*Cast); is && !c.explicit && !isString(c.arg.Type()) && c.arg.Type().Kind != types.KindNull {
+			r, ok = c.arg, true
+		}
+		list = append(list, NewCast(r, t))
+	}
+	return list, ok
 }
 
 // isDatedText reports whether a node is the text of a date or time that a function has made.
@@ -203,6 +241,9 @@ func convUint(x *Context, _ *Cast, v types.Value) (types.Value, error) {
 
 func convFloat(x *Context, _ *Cast, v types.Value) (types.Value, error) {
 	f, err := x.toDouble(v)
+	if err == nil && math.IsInf(float64(float32(f)), 0) {
+		err = errOutOfRange("DOUBLE", "cast(.. as float)")
+	}
 	return types.NewFloat(float32(f)), err
 }
 

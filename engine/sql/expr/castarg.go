@@ -58,7 +58,10 @@ func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 			return NewCast(n, types.Type{Kind: types.KindBigInt, Unsigned: true})
 		}
 		r := NewCast(n, types.Type{Kind: types.KindBigInt})
-		if c, ok := r.(*Cast); ok && r != n && isString(t) && !isDatedText(n) {
+		if _, column := n.(*Column); !column {
+			return r
+		}
+		if c, ok := r.(*Cast); ok && r != n && isString(t) {
 			c.conv = convIntLimit
 		}
 		return r
@@ -82,7 +85,7 @@ func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 	return n
 }
 
-// convIntLimit is convInt of text: what is above BIGINT is its limit, not a number below 0.
+// convIntLimit is convInt of a column's text: what is above BIGINT is its limit, not a number below 0.
 func convIntLimit(x *Context, _ *Cast, v types.Value) (types.Value, error) {
 	n, err := x.toInt(v, false)
 	if s := trimLeft(v.Bytes()); n < 0 && len(s) > 0 && s[0] != '-' {
@@ -103,6 +106,9 @@ func castPart(n Node, t types.Type) Node {
 	c.conv = func(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		mode := x.Mode
 		x.Mode &^= types.ModeNoZeroInDate
+		if isNumeric(v) {
+			x.Mode &^= types.ModeNoZeroDate
+		}
 		v, err := whole(x, c, v)
 		x.Mode = mode
 		return v, err

@@ -45,6 +45,11 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 	}
 	if t.Class() == types.ClassDecimal || t.Kind == types.KindDouble {
 		arg = rawDigits(arg)
+		if isString(arg.Type()) {
+			if r, ok := numberOfChosen(arg, types.Type{Kind: types.KindDouble}); ok {
+				arg = r
+			}
+		}
 	}
 	from := arg.Type()
 	t.NotNull = from.NotNull && !mayFail(from, &t)

@@ -89,7 +89,7 @@ func (x *Context) intOfJSON(v types.Value, unsigned bool) (int64, error) {
 	case json.TypeUnsigned:
 		return int64(j.Uint()), nil
 	case json.TypeDouble:
-		return x.intOfDouble(j.Double(), unsigned)
+		return x.intOfDouble(j.Double(), false)
 	case json.TypeBoolean:
 		if j.Bool() {
 			return 1, nil

@@ -113,9 +113,9 @@ func registerInet() {
 	})
 	d.def("INET6_NTOA(b)", Func{
 		Args: []ArgKind{ArgBytes}, Result: ResultASCII(39),
-		Row: func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
+		Row: func(x *Context, c *Call, a []types.Value) (types.Value, error) {
 			out, ok := appendIP(x.Scratch(), a[0].Bytes())
-			if !ok {
+			if !ok || !c.Given[0].Type().IsBlob() { // text is no address, whatever its bytes
 				return types.Null, x.Fault(errWrongText("string", a[0].Bytes(), "inet6_ntoa"))
 			}
 			return types.NewBytes(x.Keep(out)), nil

@@ -87,7 +87,7 @@ func intervalArg(u intervalUnit, n Node) (ArgKind, uint8) {
 	case u == unitSecond && n.Type().Kind == types.KindDecimal:
 		return ArgDecimal, min(n.Type().Scale, types.MaxFSP)
 	}
-	return ArgInt, u.fsp()
+	return ArgSigned, u.fsp()
 }
 
 // An adder holds the kernels of date arithmetic with one unit.
@@ -104,7 +104,7 @@ func (a adder) interval(v types.Value) (i interval, ok bool) {
 	case types.ClassDecimal:
 		i, ok = intervalOfSeconds(v.Decimal()), true
 	default:
-		i, ok = intervalOfInt(argInt(v), a.unit), true
+		i, ok = intervalOfInt(v.Int(), a.unit), true
 	}
 	if a.minus {
 		i = i.negate()
@@ -358,11 +358,17 @@ const (
 
 // timeDiff subtracts two times, or two dates with or without times; anything else is NULL.
 func timeDiff(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	l, lwhat, err := x.timePoint(a[0])
+	of := func(i int) types.Value {
+		if t := c.Args[i].Type(); hasMembers(t) {
+			return types.NewBytes(x.text(a[i], t))
+		}
+		return a[i]
+	}
+	l, lwhat, err := x.timePoint(of(0))
 	if err != nil {
 		return types.Null, err
 	}
-	r, rwhat, err := x.timePoint(a[1])
+	r, rwhat, err := x.timePoint(of(1))
 	if err != nil || lwhat != rwhat || lwhat < 0 {
 		return types.Null, err
 	}
@@ -415,12 +421,17 @@ func registerExtract() {
 		case u.hasDate() && u != unitNone:
 		case isString(args[1].Type()):
 			f.Args[0] = ArgBytes
+		case isNumber(args[1].Type()):
+			f.Args[0] = ArgAny
 		case args[1].Type().Kind == types.KindTime:
 			f.Args[0] = ArgTime
 		}
 		f.Row = func(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 			if a[0].Class() == types.ClassBytes {
 				return x.extractOfText(u, a[0].Bytes())
+			}
+			if isNumeric(a[0]) {
+				return x.extractOfNumber(u, a[0])
 			}
 			if a[0].Class() == types.ClassTime {
 				return types.NewInt(extractField(u, 0, a[0].Time())), nil
@@ -436,10 +447,35 @@ func registerExtract() {
 	})
 }
 
+// maxTimeNumber is the last TIME as a number.
+const maxTimeNumber = 838_59_59
+
+// extractOfNumber is EXTRACT of a time of day, maybe with days, of a number: a time or, beyond those, a date.
+func (x *Context) extractOfNumber(u intervalUnit, v types.Value) (types.Value, error) {
+	if n, _, err := x.splitNumber(v); err != nil || n > maxTimeNumber {
+		d, ok, err := x.toDateTime(v, "datetime")
+		if !ok || err != nil {
+			return types.Null, err
+		}
+		return types.NewInt(extractField(u, d, d.Duration())), nil
+	}
+	t, ok, err := x.toTime(v)
+	if !ok || err != nil {
+		return types.Null, err
+	}
+	return types.NewInt(extractField(u, 0, t)), nil
+}
+
 // extractOfText is EXTRACT of a time of day, maybe with days: of a date, whose time is 0 if it has none, or of a time.
 func (x *Context) extractOfText(u intervalUnit, s []byte) (types.Value, error) {
 	if looksDated(s, digitsOfDate) {
 		d, info, ok := types.ParseDateTime(s, x.dateMode()&^types.ModeNoZeroInDate)
+		if ok && info.HasOffset {
+			var err error
+			if d, ok, err = x.dateTimeOfText(s, "datetime"); !ok || err != nil {
+				return types.Null, err
+			}
+		}
 		if !ok || info.Truncated {
 			if err := x.Fault(errTruncatedValue("datetime", s)); err != nil || !ok {
 				return types.Null, err

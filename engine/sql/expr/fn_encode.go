@@ -258,15 +258,17 @@ func buildNumberLocales() map[string]numberLocale {
 	}
 	add(numberLocale{point: ".", group: ","}, `en_us en_gb en_au en_ca en_nz en_ph en_za en_zw ja_jp ko_kr zh_cn zh_hk zh_tw
 		he_il th_th ar_ae ar_bh ar_dz ar_eg ar_iq ar_jo ar_kw ar_lb ar_ly ar_ma ar_om ar_qa ar_sd ar_sy ar_tn ar_ye ms_my
-		es_mx es_us es_gt es_hn es_do es_ni es_pa es_pe es_pr es_sv ur_pk`)
-	add(numberLocale{point: ".", group: ",", indian: true}, "en_in hi_in gu_in ta_in te_in")
+		hi_in gu_in es_mx es_us es_gt es_hn es_do es_ni es_pa es_pe es_pr es_sv ur_pk`)
+	add(numberLocale{point: ".", group: ",", indian: true}, "en_in ta_in te_in")
+	add(numberLocale{point: "."}, "ar_sa sr_rs")
 	add(numberLocale{point: ",", group: "."}, `de_de de_be de_lu da_dk nb_no no_no tr_tr id_id is_is vi_vn fo_fo
-		nl_be mn_mn ro_ro es_ar es_bo es_cl es_co es_py es_uy es_ve es_ec sq_al`)
-	add(numberLocale{point: ","}, `de_at fr_fr fr_be fr_ca fr_ch fr_lu it_it es_es pt_pt pt_br nl_nl ca_es eu_es gl_es
-		pl_pl bg_bg hr_hr sl_si sr_rs el_gr es_cr`)
-	add(numberLocale{point: ",", group: "\u00a0"}, "cs_cz sk_sk et_ee fi_fi lt_lt lv_lv")
-	add(numberLocale{point: ",", group: "."}, "ru_ru uk_ua be_by hu_hu sv_se sv_fi")
-	add(numberLocale{point: ".", group: "'"}, "de_ch it_ch rm_ch")
+		mn_mn ro_ro es_es lt_lt ru_ua es_ar es_bo es_cl es_co es_py es_uy es_ve es_ec sq_al`)
+	add(numberLocale{point: ","}, `de_at fr_fr fr_be fr_ca fr_ch fr_lu it_it pt_pt pt_br nl_nl nl_be ca_es eu_es gl_es
+		pl_pl bg_bg hr_hr sl_si el_gr`)
+	add(numberLocale{point: ",", group: " "}, "cs_cz sk_sk et_ee fi_fi lv_lv mk_mk ru_ru sv_se sv_fi es_cr")
+	add(numberLocale{point: ",", group: "."}, "uk_ua be_by hu_hu")
+	add(numberLocale{point: ".", group: "'"}, "de_ch")
+	add(numberLocale{point: ",", group: "'"}, "it_ch rm_ch")
 	return m
 }
 
@@ -312,7 +314,21 @@ func appendFormattedDouble(dst []byte, f float64, places int64, l numberLocale) 
 		f = 0 // no sign
 	}
 	var buf [400]byte
-	return appendGrouped(dst, strconv.AppendFloat(buf[:0], f, 'f', n, 64), l)
+	text := strconv.AppendFloat(buf[:0], f, 'f', -1, 64) // the digits that tell the number from others, then zeros
+	digits := 0
+	if i := bytes.IndexByte(text, '.'); i >= 0 {
+		digits = len(text) - i - 1
+	}
+	switch {
+	case digits > n:
+		text = strconv.AppendFloat(buf[:0], f, 'f', n, 64)
+	case digits == 0 && n > 0:
+		text = append(text, '.')
+		fallthrough
+	default:
+		text = append(text, bytes.Repeat([]byte{'0'}, n-digits)...)
+	}
+	return appendGrouped(dst, text, l)
 }
 
 // byteUnits are the units of FORMAT_BYTES, each 1024 times the one before.

@@ -229,7 +229,7 @@ func registerJSONTexts() {
 	d := definer(catJSON)
 	d.def("JSON_QUOTE(s)", Func{
 		Prepare: func(_ *Binder, c *Call) error { return refuseForQuotes("json_quote", c.Given[0]) },
-		Args: []ArgKind{ArgUTF8}, NotNull: true,
+		Args:    []ArgKind{ArgUTF8}, NotNull: true,
 		Result: func(_ *Binder, c *Call) (types.Type, error) {
 			return textType(min(6*textLength(c.Args[0].Type())+2, maxText), types.CollationUTF8MB4Bin), nil
 		},
@@ -270,7 +270,7 @@ func registerJSONTexts() {
 		}),
 	})
 	d.overloads("JSON_VALID(x)", func(_ *Binder, args []Node) (*Func, []Node, error) {
-		f := &Func{Name: "json_valid", Args: []ArgKind{ArgAny}, Boolean: true, Result: ResultBool, Row: jsonValid}
+		f := &Func{Name: "json_valid", Args: []ArgKind{ArgAny}, Boolean: true, KeepNulls: true, Result: ResultBool, Row: jsonValid}
 		return f, args, nil
 	})
 }
@@ -288,7 +288,9 @@ func refuseForQuotes(name string, n Node) error {
 
 // jsonValid looks at text; other types than text and JSON are no documents.
 func jsonValid(x *Context, c *Call, a []types.Value) (types.Value, error) {
-	switch {
+	switch t := c.Args[0].Type(); {
+	case a[0].IsNull() && (t.Kind == types.KindNull || isString(t) || t.Kind == types.KindJSON):
+		return types.Null, nil
 	case a[0].Class() == types.ClassJSON:
 		return boolValue(true), nil
 	case a[0].Class() != types.ClassBytes || c.Args[0].Type().IsBlob():

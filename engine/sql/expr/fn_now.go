@@ -199,7 +199,7 @@ func formatUnixtime(x *Context, _ *Call, a []types.Value) (types.Value, error) {
 		return types.Null, nil
 	}
 	out, ok := appendDateFormat(x.Scratch(), clockAt(micros, x.location()), a[1].Bytes())
-	if !ok {
+	if !ok || len(a[1].Bytes()) == 0 {
 		return types.Null, nil
 	}
 	return types.NewBytes(x.Keep(out)), nil

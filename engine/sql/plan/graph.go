@@ -80,6 +80,7 @@ type unit struct {
 // buildGraph makes the graph of a block's FROM and conditions.
 func (p *planner) buildGraph(from *joinTree, where []ast.Expr, wanted colSet, loose bool) (*joinGraph, error) {
 	g := &joinGraph{p: p, wanted: wanted, loose: loose, limit: -1, equal: &unionFind{parent: map[colID]colID{}}, fixed: colSet{}, equals: map[ast.Expr]*equality{}, shares: map[ast.Expr]float64{}}
+	where = p.zeroDates(where)
 	if p.on(OuterToInner) {
 		from = p.outerToInner(from, where)
 	}

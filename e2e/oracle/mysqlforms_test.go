@@ -15,6 +15,8 @@ package oracle
 //
 //   - MD5, SHA1, SHA: MySQL 9.7 has them in a component, and without it says 1305.
 //   - WEIGHT_STRING of what is no text: the sort keys of numbers are MySQL's own.
+//   - GREATEST and LEAST of dates: MySQL 9.7.4 gives texts such as 16383-15-31, and DATEDIFF of them ends the server.
+//     N and S are numbers and texts that no date gets among.
 //   - CAST AS YEAR: an expression that is the year 0 is written 0 there, a column 0000.
 //
 // A form is a kind, a space, and text in which @k stands for an expression of a kind and
@@ -33,7 +35,7 @@ var forms = []string{
 	"c ((@a, @a) {=|<|<>|<=>|>=} (@a, @a))", "c ((@x, @s) IN ((@x, @s), (@x, @s)))", "a (CASE @a WHEN @a THEN @a WHEN @a THEN @a ELSE @a END)",
 	"x (CASE WHEN @c THEN @x ELSE @x END)", "s (CASE WHEN @c THEN @s ELSE @x END)", "d (CASE WHEN @c THEN @d ELSE @d END)", "a (CASE WHEN @c THEN @a ELSE @a END)",
 	"a IF(@c, @a, @a)", "x IF(@c, @x, @x)", "s IF(@a, @s, @s)", "a IFNULL(@a, @a)", "x IFNULL(@x, @x)", "s IFNULL(@s, @a)", "d IFNULL(@d, @d)", "a NULLIF(@a, @a)", "a COALESCE(@a, @a, @a)", "a COALESCE(@a)",
-	"a {GREATEST|LEAST}(@a, @a)", "x {GREATEST|LEAST}(@x, @x, @x)", "s {GREATEST|LEAST}(@s, @s)", "d {GREATEST|LEAST}(@d, @d)", "t {GREATEST|LEAST}(@t, @t)", "d {GREATEST|LEAST}(@d, @s)",
+	"x {GREATEST|LEAST}(@N, @N, @N)", "s {GREATEST|LEAST}(@S, @S)", "s {GREATEST|LEAST}(@N, @S)",
 	"c ISNULL(@a)", "n INTERVAL(@x, @x, @x)", "s (@s COLLATE {utf8mb4_bin|utf8mb4_0900_ai_ci|utf8mb4_general_ci|utf8mb4_0900_as_cs|latin1_swedish_ci})", "b BINARY @a", "b _binary @s",
 	// Conversions.
 	"n CAST(@a AS {SIGNED|UNSIGNED})", "x CAST(@a AS DECIMAL)", "x CAST(@a AS DECIMAL({5,2|65,30|20,0|1,1|30,10}))", "x CAST(@a AS {DOUBLE|FLOAT|REAL|FLOAT(20)|FLOAT(30)})",

@@ -122,6 +122,17 @@ func (m *maker) expr(k string, depth int) *node {
 	if strings.Contains("prflv", k) {
 		return m.literal(k)
 	}
+	if k == "N" || k == "S" {
+		k = map[string]string{"N": "x", "S": "s"}[k]
+		if len(m.scope) > 0 && m.one(60) {
+			return m.column(k)
+		}
+		prepared := m.prepared
+		m.prepared = false
+		n := m.literal(k)
+		m.prepared = prepared
+		return n
+	}
 	if m.one(8) && k != "c" {
 		k = "a"
 	}

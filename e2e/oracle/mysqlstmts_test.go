@@ -152,7 +152,7 @@ func (m *maker) overs() *sample {
 		frame = " ROWS BETWEEN " + bound(" FOLLOWING") + " AND " + bound(" FOLLOWING")
 	case 3:
 		frame = " RANGE BETWEEN " + bound(" PRECEDING") + " AND " + bound(" FOLLOWING")
-		order = " ORDER BY " + m.pick("i", "d1", "bu", "db", "nn", "d2") + m.pick("", " DESC")
+		order = " ORDER BY " + m.pick("i", "d1", "db", "nn", "d2") + m.pick("", " DESC") // below 0 an unsigned bound is error 1690 in MySQL
 	case 4:
 		frame = " RANGE BETWEEN INTERVAL " + bound(m.pick(" DAY", " YEAR", " HOUR")) + " PRECEDING AND CURRENT ROW"
 		order = " ORDER BY " + m.pick("dt", "dm", "dm6", "tm", "dmn", "ts") + m.pick("", " DESC")

@@ -1,6 +1,9 @@
 package types
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+)
 
 // storeString stores into CHAR, VARCHAR, TEXT, BINARY, VARBINARY and BLOB kinds.
 func (c *Context) storeString(v Value, from, to *Type) (Value, error) {
@@ -168,8 +171,8 @@ func (c *Context) storeEnum(v Value, from, to *Type) (Value, error) {
 		if i := to.Member(text); i > 0 {
 			return NewUint(uint64(i)), nil
 		}
-		n = wholeNumber(text)
-	} else if n, err = c.integer(v, from); err != nil {
+		n = wholeNumber(bytes.TrimRight(text, " "))
+	} else if n, err = c.integer(withoutFraction(v), from); err != nil {
 		return Null, err
 	}
 	if n.neg || n.over || n.mag == 0 || n.mag > uint64(len(to.Members)) {
@@ -197,7 +200,7 @@ func (c *Context) storeSet(v Value, from, to *Type) (Value, error) {
 		}
 		return NewUint(n.mag), nil
 	}
-	if n, err = c.integer(v, from); err != nil {
+	if n, err = c.integer(withoutFraction(v), from); err != nil {
 		return Null, err
 	}
 	if n.neg || n.over || n.mag&^all != 0 {
@@ -225,8 +228,25 @@ func (t *Type) memberMask(list []byte) (mask uint64, all bool) {
 	return mask, all
 }
 
-// wholeNumber reads text that consists of digits only; anything else is 0.
+// withoutFraction cuts off what a number has behind the point: members are not found by rounding.
+func withoutFraction(v Value) Value {
+	switch v.class {
+	case ClassDecimal:
+		d, _ := v.Decimal().Truncate(0)
+		return NewDecimal(d)
+	case ClassFloat:
+		return NewDouble(math.Trunc(float64(v.Float())))
+	case ClassDouble:
+		return NewDouble(math.Trunc(v.Double()))
+	}
+	return v
+}
+
+// wholeNumber reads text of digits, maybe with spaces and a sign before them; anything else is 0.
 func wholeNumber(text []byte) (n integer) {
+	if text = skipSpace(text); len(text) > 1 && text[0] == '+' {
+		text = text[1:]
+	}
 	if len(text) == 0 {
 		return n
 	}

@@ -13,10 +13,10 @@ type Store struct {
 }
 
 // ForColumn returns n as it is to be evaluated for [types.Context.Store] into a column
-// of type to: hexadecimal literals are numbers for a column of numbers, and divisions
+// of type to: hexadecimal literals are numbers for a column of numbers (of members they are texts), and divisions
 // keep the digits that a DECIMAL column may want.
 func ForColumn(n Node, to *types.Type) Node {
-	if c, ok := n.(*Const); ok && c.hex && to.Class() != types.ClassBytes && to.Kind != types.KindBit && to.Kind != types.KindJSON {
+	if c, ok := n.(*Const); ok && c.hex && to.Class() != types.ClassBytes && to.Kind != types.KindBit && to.Kind != types.KindJSON && !hasMembers(to) {
 		n = c.number()
 	}
 	if to.Kind == types.KindDecimal {

@@ -20,10 +20,12 @@ FLAGS    ?=
 SEEDS      ?= 20
 FIRST_SEED ?= 1
 SIMULATED  ?= 200
+ORACLE_N    ?= 20000
+ORACLE_SEED ?= 1
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 
-.PHONY: build run test test-quick test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load rights-answers
+.PHONY: build run test test-quick test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-mysql test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load rights-answers
 
 build: ## compile everything
 	go build ./...
@@ -54,6 +56,10 @@ simulate: ## SEEDS simulated lives of a group under faults, from FIRST_SEED on
 test-mariadb: ## random queries here and in MariaDB (Debian's mariadb-server)
 	go vet -tags oracles ./e2e/oracle
 	go test -count=1 -tags oracles ./e2e/oracle
+
+test-mysql: ## ORACLE_N random statements of all types here and in MySQL 9.7 from ORACLE_SEED on, and checks of ours alone; MYSQL is the data source name of one, such as root@unix(/run/mysqld/mysqld.sock)/
+	go vet -tags oracles ./e2e/oracle
+	go test -count=1 -timeout 0 -v -tags oracles ./e2e/oracle -run 'TestMySQL$$' -args -oracle.mysql='$(MYSQL)' -oracle.n=$(ORACLE_N) -oracle.seed=$(ORACLE_SEED) $(FLAGS)
 
 rights-answers: ## record what MySQL 9.7 answers to the statements of TestRights; MYSQL is the data source name of an empty one
 	go test -count=1 -timeout 0 ./engine/session/sessiontest -run 'TestRights$$' -args -rights.mysql='$(MYSQL)'

@@ -122,14 +122,17 @@ func (m *maker) expr(k string, depth int) *node {
 	if strings.Contains("prflv", k) {
 		return m.literal(k)
 	}
-	if k == "N" || k == "S" {
-		k = map[string]string{"N": "x", "S": "s"}[k]
+	if k == "N" || k == "S" || k == "D" {
+		k = map[string]string{"N": "x", "S": "s", "D": "d"}[k]
 		if len(m.scope) > 0 && m.one(60) {
 			return m.column(k)
 		}
 		prepared := m.prepared
 		m.prepared = false
 		n := m.literal(k)
+		for k == "d" && n.leaf != "date" && n.leaf != "datetime" && n.leaf != "NULL" {
+			n = m.literal(k)
+		}
 		m.prepared = prepared
 		return n
 	}

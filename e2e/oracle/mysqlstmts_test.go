@@ -20,11 +20,11 @@ type sample struct {
 
 var kinds2 = map[string]func(*maker) *sample{
 	"expr": (*maker).exprs, "where": (*maker).where, "prepared": (*maker).parameters, "group": (*maker).groups, "window": (*maker).overs,
-	"query": (*maker).joins, "set": (*maker).sets, "change": (*maker).changes, "create": (*maker).creates,
+	"query": (*maker).joins, "set": (*maker).sets, "change": (*maker).changes, "create": (*maker).creates, "self": (*maker).selfCheck,
 }
 
 // weights of the kinds.
-var weights = []string{"expr", "expr", "expr", "expr", "expr", "expr", "where", "where", "where", "prepared", "prepared", "group", "group", "window", "query", "query", "query", "set", "change", "change", "change", "create"}
+var weights = []string{"expr", "expr", "expr", "expr", "expr", "expr", "where", "where", "where", "prepared", "prepared", "group", "group", "window", "query", "query", "query", "set", "change", "change", "change", "create", "self", "self"}
 
 func (m *maker) exprs() *sample {
 	m.scope = nil

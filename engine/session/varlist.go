@@ -48,8 +48,12 @@ const (
 	modeUnusable = 0x3ffff&^0x6f&^0xf | 1<<28 // NOT_USED and NO_DIR_IN_CREATE
 )
 
-// checkSQLMode completes the modes that stand for several.
+// checkSQLMode completes the modes that stand for several, and says which one does nothing.
 func checkSQLMode(s *Session, v *varValue) error {
+	if v.n&modePadChar != 0 && s != nil {
+		s.diag.warn(sqlerr.Newf(sqlerr.NotSupportedYet,
+			"The mode PAD_CHAR_TO_FULL_LENGTH is accepted for compatibility only and has no effect"))
+	}
 	if v.n&modeANSI != 0 {
 		v.n |= modeRealAsFloat | modePipesAsConcat | modeANSIQuotes | modeIgnoreSpace | modeOnlyFullGroupBy
 	}

@@ -35,8 +35,8 @@ const (
 //   - is what the grammar wants literally: lengths of types, fractional digits of NOW,
 //     a path after ->, SEPARATOR, ESCAPE, COLLATE;
 //   - is an operand that plans look into: a pattern after LIKE or REGEXP, arguments of
-//     JSON and REGEXP functions, digits of ROUND and TRUNCATE, a condition that begins
-//     with a constant as in WHERE 1 = 0.
+//     JSON and REGEXP functions, digits of ROUND and TRUNCATE, the format of STR_TO_DATE,
+//     a condition that begins with a constant as in WHERE 1 = 0.
 func Normalize(sql string, mode Mode, b *Buffers) (ok bool) {
 	n := normalizer{lexer: lexer{s: sql, mode: mode}, b: b}
 	return n.run(false)

@@ -35,7 +35,7 @@ var classWords = map[wordClass][]string{
 	classFile:     {"OUTFILE", "DUMPFILE"},
 	classKeepCall: {"CHAR", "CHARACTER", "NCHAR", "BINARY", "DECIMAL", "DEC", "NUMERIC", "DATETIME", "FLOAT", "DOUBLE",
 		"REAL", "YEAR", "VARCHAR", "NOW", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP", "CURTIME",
-		"CURRENT_TIME", "UTC_TIME", "UTC_TIMESTAMP", "SYSDATE", "ROUND", "TRUNCATE", "INDEX", "KEY"},
+		"CURRENT_TIME", "UTC_TIME", "UTC_TIMESTAMP", "SYSDATE", "ROUND", "TRUNCATE", "STR_TO_DATE", "INDEX", "KEY"},
 }
 
 // wordTable finds the class of a word by its length, first and last letter: lists of

@@ -98,7 +98,7 @@ type report struct {
 
 func TestMySQL(t *testing.T) {
 	if *mysqlDSN == "" {
-		t.Skip("-oracle.mysql names no MySQL")
+		t.Fatal("-oracle.mysql names no MySQL: make test-mysql MYSQL=..")
 	}
 	ours := *oursDSN
 	if ours == "" {

@@ -235,9 +235,9 @@ func (x *Context) addJSON(b *json.Builder, v types.Value, from *types.Type, isBo
 	case types.ClassUint:
 		return x.addJSONUint(b, v, from)
 	case types.ClassFloat:
-		b.Double(float64(v.Float()))
+		return addJSONDouble(b, float64(v.Float()))
 	case types.ClassDouble:
-		b.Double(v.Double())
+		return addJSONDouble(b, v.Double())
 	case types.ClassDecimal:
 		b.Decimal(v.Decimal())
 	case types.ClassDate:
@@ -253,6 +253,15 @@ func (x *Context) addJSON(b *json.Builder, v types.Value, from *types.Type, isBo
 	case types.ClassBytes:
 		return x.addJSONText(b, v.Bytes(), from)
 	}
+	return nil
+}
+
+// addJSONDouble refuses what overflowed: documents have finite numbers only.
+func addJSONDouble(b *json.Builder, f float64) error {
+	if math.IsInf(f, 0) || math.IsNaN(f) {
+		return errOutOfRange("DOUBLE", string(types.AppendDouble(nil, f)))
+	}
+	b.Double(f)
 	return nil
 }
 

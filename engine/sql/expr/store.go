@@ -22,6 +22,22 @@ func ForColumn(n Node, to *types.Type) Node {
 	if to.Kind == types.KindDecimal {
 		n = rawDigits(n)
 	}
+	if _, column := n.(*Column); column {
+		n = bitDigits(n, to)
+	}
+	return n
+}
+
+// bitDigits gives the bits of a column as a number for short text: it is written in decimal digits there, and as bytes in
+// TEXT and BLOB.
+func bitDigits(n Node, to *types.Type) Node {
+	if n.Type().Kind != types.KindBit {
+		return n
+	}
+	switch to.Kind {
+	case types.KindChar, types.KindVarChar, types.KindBinary, types.KindVarBinary:
+		return NewCast(n, types.Type{Kind: types.KindBigInt, Unsigned: true})
+	}
 	return n
 }
 

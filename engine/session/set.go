@@ -314,10 +314,10 @@ func (s *Session) prepareNames(item *ast.SetItem) (func() error, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Charset() != cs.charset {
+		if charsetOf(c) != cs.name {
 			return nil, sqlerr.New(sqlerr.CollationCharsetMismatch, collate, cs.name)
 		}
-		id = c.ID()
+		id = asKept(c).ID()
 	}
 	return func() error {
 		s.setNames(cs, id)

@@ -96,12 +96,16 @@ func CollationByID(id CollationID) Collation {
 	return collationsByID[id]
 }
 
-// CollationByName ignores case; it returns nil when there is no such collation.
+// CollationByName ignores case, and takes utf8_ for utf8mb3_; it returns nil when there is no such collation.
 func CollationByName(name string) Collation {
 	if c := collationsByName[name]; c != nil {
 		return c
 	}
-	return collationsByName[strings.ToLower(name)]
+	name = strings.ToLower(name)
+	if rest, ok := strings.CutPrefix(name, "utf8_"); ok {
+		name = "utf8mb3_" + rest
+	}
+	return collationsByName[name]
 }
 
 func init() { RegisterCollation(binaryCollation{}) }

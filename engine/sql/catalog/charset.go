@@ -73,7 +73,8 @@ func Collations() []types.Collation {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(a.Name(), b.Name()) })
+	// Names are ordered as in utf8mb3_general_ci, in which a letter is less than an underscore.
+	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(strings.ToUpper(a.Name()), strings.ToUpper(b.Name())) })
 	return all
 }
 
@@ -105,11 +106,6 @@ func CollationNamed(name string) (types.Collation, error) {
 	c := types.CollationByName(name)
 	if like := mariaNames[strings.ToLower(name)]; c == nil && like != "" {
 		c = types.CollationByName(like)
-	}
-	if c == nil {
-		if rest, ok := strings.CutPrefix(strings.ToLower(name), "utf8_"); ok {
-			c = types.CollationByName("utf8mb3_" + rest)
-		}
 	}
 	if c == nil {
 		return nil, sqlerr.New(sqlerr.UnknownCollation, name)

@@ -2,6 +2,7 @@
 //
 //   - utf8mb4_0900_ai_ci, utf8mb4_0900_as_cs: the Unicode Collation Algorithm 9.0.0 with its default table, NO PAD;
 //   - utf8mb4_0900_as_ci and the utf8mb4_*_0900_* of languages: the same with a language's own letters;
+//   - utf8mb4_unicode_ci and its kin of languages, utf8mb4_unicode_520_ci: versions 4.0.0 and 5.2.0 of the algorithm, PAD SPACE;
 //   - utf8mb4_0900_bin: bytes, NO PAD;
 //   - utf8mb4_general_ci, latin1_swedish_ci, ascii_general_ci: one weight per character, PAD SPACE;
 //   - utf8mb4_bin, latin1_bin, ascii_bin: bytes, PAD SPACE;

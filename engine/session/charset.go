@@ -74,7 +74,7 @@ func clientCollation(id types.CollationID) types.CollationID {
 	switch {
 	case id == 0:
 		return types.CollationUTF8MB40900AI
-	case types.CollationByID(id) != nil:
+	case types.CollationByID(id) != nil && !types.CollationByID(id).Charset().IsWide():
 		return id
 	}
 	return types.CollationUTF8MB40900AI

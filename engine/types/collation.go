@@ -144,3 +144,14 @@ func Contracts(c Collation) bool {
 type OneLevel interface {
 	OneLevel() bool
 }
+
+// Recoded is a collation of a wide character set.
+type Recoded interface {
+	// InUTF8 returns the collation of UTF-8 with the same order.
+	InUTF8() Collation
+}
+
+// ExactLike is a collation in which LIKE takes characters of several bytes for equal only if they are the same.
+type ExactLike interface {
+	LikeIsExact() bool
+}

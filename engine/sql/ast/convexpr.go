@@ -423,6 +423,7 @@ func introduce(l *Literal, charset string, mode Mode) {
 		t.Kind = types.KindVarBinary
 		fallthrough
 	case ok:
+		l.Value = types.NewBytes(cs.Whole(l.Value.Bytes()))
 		t.Collation, t.Length = cs.DefaultCollation(), uint32(cs.Count(l.Value.Bytes()))
 	}
 	l.Type = &t

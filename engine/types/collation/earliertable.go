@@ -106,6 +106,16 @@ func earlierCollations(cs types.Charset, first types.CollationID) (all []types.C
 	return all
 }
 
+// earlierSourceOf returns where a language's weights are.
+func earlierSourceOf(name string) *earlierSource {
+	for _, l := range earlierLanguages {
+		if l.name == name {
+			return l.source
+		}
+	}
+	return nil
+}
+
 // earlierBlock unpacks a block of the file.
 func earlierBlock(n int) []byte {
 	return unpackBlock(earlierFile, n)

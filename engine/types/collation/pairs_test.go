@@ -55,7 +55,8 @@ func TestPairs(t *testing.T) {
 	})
 	for _, c := range All() {
 		_, isEarlier := c.(earlier)
-		language := isEarlier && c.Charset() == types.CharsetUTF8MB4 ||
+		_, isEast := c.(eastAsian)
+		language := isEast || isEarlier && c.Charset() == types.CharsetUTF8MB4 ||
 			strings.Contains(c.Name(), "_0900_") && c.ID() > types.CollationUTF8MB40900AI && c.ID() != types.CollationUTF8MB40900AS &&
 				c.ID() != types.CollationUTF8MB40900B
 		if cs := c.Charset(); !seen[c.Name()] && (language || cs.MaxLen() == 1 && cs > types.CharsetUTF8MB4) {

@@ -48,6 +48,8 @@ func All() []types.Collation {
 	}
 	all = append(append(all, byteCollations...), languageCollations...)
 	all = append(append(all, earlierCollations(types.CharsetUTF8MB3, 192)...), earlierCollations(types.CharsetUTF8MB4, 224)...)
+	all = append(all, wideCollations(all)...)
+	all = append(all, eastAsianCollations(earlier{utf8mb4(246, "utf8mb4_unicode_520_ci"), earlierSourceOf("unicode_520")})...)
 	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(a.ID(), b.ID()) })
 	return all
 }

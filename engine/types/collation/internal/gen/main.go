@@ -40,7 +40,8 @@ func main() {
 	}
 }
 
-// tailor writes what is made of lists of MySQL's weights alone: languages.bin, han.bin, earlier.bin and tolower_ci.bin.
+// tailor writes what is made of lists of MySQL's weights alone: languages.bin, han.bin,
+// earlier.bin, eastasian.bin and tolower_ci.bin.
 func tailor(languages, secondaries, dir string) error {
 	ranks := map[uint32]uint32{0: 0}
 	err := eachLine(secondaries, func(line string) error {
@@ -59,7 +60,7 @@ func tailor(languages, secondaries, dir string) error {
 		return err
 	}
 	here := filepath.Dir(languages)
-	if out, err = encodeHan(filepath.Join(here, "han_ja.txt"), filepath.Join(here, "han_zh.txt")); err != nil {
+	if out, err = encodeHan(filepath.Join(here, "han_ja.txt"), filepath.Join(here, "han_zh.txt"), filepath.Join(here, "han_gb18030.txt")); err != nil {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "han.bin"), out, 0o644); err != nil {
@@ -69,6 +70,12 @@ func tailor(languages, secondaries, dir string) error {
 		return err
 	}
 	if err := os.WriteFile(filepath.Join(dir, "earlier.bin"), out, 0o644); err != nil {
+		return err
+	}
+	if out, err = encodeEastAsian(here); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "eastasian.bin"), out, 0o644); err != nil {
 		return err
 	}
 	if out, err = encodeGeneral(filepath.Join(here, "tolower_ci.txt")); err != nil {

@@ -49,19 +49,20 @@ func collationNamed(name string) (types.Collation, error) {
 			return c, nil
 		}
 	}
-	low := strings.ToLower(name)
-	if c := types.CollationByName(low); c != nil {
+	if c := types.CollationByName(name); c != nil {
 		return c, nil
 	}
-	// Those of utf8mb3, and close relatives of ours that clients ask for at connect.
-	for _, from := range []string{"utf8mb3_", "utf8_"} {
-		if rest, ok := strings.CutPrefix(low, from); ok {
-			if c := types.CollationByName("utf8mb4_" + rest); c != nil {
-				return c, nil
-			}
+	return nil, sqlerr.New(sqlerr.UnknownCollation, name)
+}
+
+// asKept gives a collation of utf8mb3 as that of utf8mb4 with the same order, if there is one: a connection's utf8mb3 is kept so.
+func asKept(c types.Collation) types.Collation {
+	if rest, ok := strings.CutPrefix(c.Name(), "utf8mb3_"); ok {
+		if kept := types.CollationByName("utf8mb4_" + rest); kept != nil {
+			return kept
 		}
 	}
-	return nil, sqlerr.New(sqlerr.UnknownCollation, name)
+	return c
 }
 
 // charsetOf is the name of a collation's character set.
@@ -73,10 +74,8 @@ func clientCollation(id types.CollationID) types.CollationID {
 	switch {
 	case id == 0:
 		return types.CollationUTF8MB40900AI
-	case types.CollationByID(id) != nil:
+	case types.CollationByID(id) != nil && !types.CollationByID(id).Charset().IsWide():
 		return id
-	case id == 33 || id == 83 || id >= 192 && id < 224: // utf8mb3
-		return types.CollationUTF8MB4Gen
 	}
 	return types.CollationUTF8MB40900AI
 }

@@ -397,6 +397,14 @@ func duplicateOf(err error) *table.DuplicateError {
 	return nil
 }
 
+// utf8Text gives a value's text as UTF-8, as messages have it.
+func utf8Text(text []byte, t *types.Type) []byte {
+	if cs := t.Charset(); (t.IsText() || t.Kind == types.KindEnum || t.Kind == types.KindSet) && !cs.IsUTF8() && cs != types.CharsetBinary {
+		text, _ = types.Convert(nil, text, cs, types.CharsetUTF8MB4)
+	}
+	return text
+}
+
 // duplicateText is the value of a key that two rows have, as messages show it.
 func duplicateText(t *record.Table, d *table.DuplicateError) string {
 	keys, err := record.Prepare(t)
@@ -414,7 +422,7 @@ func duplicateText(t *record.Table, d *table.DuplicateError) string {
 		}
 		text := "NULL"
 		if !v.IsNull() {
-			text = string(types.AppendText(nil, v, p.Type, nil))
+			text = string(utf8Text(types.AppendText(nil, v, p.Type, nil), p.Type))
 		}
 		if !utf8.ValidString(text) {
 			text = strings.ToValidUTF8(text, "?")

@@ -179,7 +179,7 @@ func (q *virtualRows) column(t *listed, c *record.Column, position int, key, pri
 	case ty.IsText():
 		octets, chars = ty.MaxBytes(), ty.MaxBytes()/int64(ty.Charset().MaxLen())
 		if ty.IsLong() {
-			chars = ty.MaxBytes()
+			chars = ty.MaxBytes() / int64(ty.Charset().Unit())
 		}
 	case ty.IsBlob():
 		octets, chars = ty.MaxBytes(), ty.MaxBytes()

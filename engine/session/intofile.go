@@ -252,7 +252,16 @@ func (w *fileWriter) escaped(enclosed bool) {
 	if enclosed {
 		end = w.enclosed
 	}
-	for _, x := range w.text {
+	multi := w.charset != nil && !w.charset.charset.FindsItself()
+	for at := 0; at < len(w.text); at++ {
+		if multi {
+			if n := w.charset.charset.CharLen(w.text[at:]); n > 1 { // whose bytes mean nothing
+				_, _ = w.out.Write(w.text[at : at+n])
+				at += n - 1
+				continue
+			}
+		}
+		x := w.text[at]
 		switch {
 		case int(x) == end && w.double && enclosed:
 			_ = w.out.WriteByte(x)

@@ -135,6 +135,9 @@ func (s *Session) compileLoad(st *ast.LoadData) (*loader, error) {
 		if l.cs, err = charsetNamed(st.Charset); err != nil {
 			return nil, err
 		}
+		if l.reader.set = l.cs.charset; l.reader.set.IsWide() { // separators are bytes
+			return nil, sqlerr.New(sqlerr.NotSupportedYet, "LOAD DATA in character set "+l.cs.name)
+		}
 	}
 	if err := l.columns(p, st); err != nil {
 		return nil, err

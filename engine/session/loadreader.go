@@ -5,6 +5,7 @@ import (
 
 	"github.com/triremedb/trireme/engine/sql/ast"
 	"github.com/triremedb/trireme/engine/sqlerr"
+	"github.com/triremedb/trireme/engine/types"
 )
 
 // loadReader takes the text of LOAD DATA apart: into records and their fields. It looks at each byte once, in whatever pieces the text
@@ -14,6 +15,7 @@ type loadReader struct {
 	lines  ast.LoadLines
 	skip   uint64 // records to leave out
 	keep   int    // fields of a record that are wanted
+	set    types.Charset
 	emit   func(fields []loadField) error
 	// hold accounts for memory, of which held is.
 	hold func(delta int64) error
@@ -99,6 +101,9 @@ func (r *loadReader) free() {
 // ahead is how many bytes say for sure what the first of them is.
 func (r *loadReader) ahead() int {
 	ends := max(len(r.fields.Terminated), len(r.lines.Terminated))
+	if !r.set.FindsItself() {
+		ends = max(ends, 1+r.set.MaxLen()) // a character, and what escapes it
+	}
 	return max(2, len(r.lines.Starting), len(r.fields.Enclosed)+max(len(r.fields.Enclosed), ends))
 }
 
@@ -171,7 +176,7 @@ func (r *loadReader) content(text []byte, n, least int) (next int, done, more bo
 		fresh := r.fresh
 		r.fresh = false
 		plain := n
-		for most := len(text) - max(least-1, 0); n < most && !r.begins[text[n]]; n++ {
+		for most := len(text) - max(least-1, 0); n < most && !r.begins[text[n]]; n += r.charLen(text[n:]) {
 		}
 		if n > plain {
 			r.add(text[plain:n])
@@ -187,6 +192,11 @@ func (r *loadReader) content(text []byte, n, least int) (next int, done, more bo
 			}
 			if rest[1] == 'N' && !r.enclosed && fresh {
 				r.field.null = true
+			}
+			if size := r.charLen(rest[1:]); size > 1 {
+				r.add(rest[1 : 1+size])
+				n += 1 + size
+				continue
 			}
 			r.add([]byte{unescape(rest[1])})
 			n += 2
@@ -211,11 +221,20 @@ func (r *loadReader) content(text []byte, n, least int) (next int, done, more bo
 					return n + end, true, more
 				}
 			}
-			r.add(rest[:1])
-			n++
+			size := r.charLen(rest)
+			r.add(rest[:size])
+			n += size
 		}
 	}
 	return n, false, false
+}
+
+// charLen is how many bytes are looked at as one. Only where a byte of a character may be one that ends a field are these more.
+func (r *loadReader) charLen(text []byte) int {
+	if r.set.FindsItself() {
+		return 1
+	}
+	return r.set.CharLen(text)
 }
 
 // add adds to a field, if it is wanted.

@@ -308,16 +308,19 @@ func (s *Session) prepareNames(item *ast.SetItem) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cs.charset.IsWide() {
+		return nil, variables["character_set_client"].wrongValue(name)
+	}
 	id := cs.collation
 	if collate != "" {
 		c, err := collationNamed(collate)
 		if err != nil {
 			return nil, err
 		}
-		if c.Charset() != cs.charset {
+		if charsetOf(c) != cs.name {
 			return nil, sqlerr.New(sqlerr.CollationCharsetMismatch, collate, cs.name)
 		}
-		id = c.ID()
+		id = asKept(c).ID()
 	}
 	return func() error {
 		s.setNames(cs, id)
@@ -352,10 +355,17 @@ func (s *Session) prepareCharset(item *ast.SetItem) (func() error, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cs.charset.IsWide() {
+		return nil, variables["character_set_client"].wrongValue(name)
+	}
 	return func() error {
 		s.setVar("character_set_client", varValue{s: cs.name})
 		s.setVar("character_set_results", varValue{s: cs.name})
-		s.setVar("collation_connection", s.value(variables["collation_database"]))
+		connection := s.value(variables["collation_database"])
+		if r, ok := types.CollationByName(connection.s).(types.Recoded); ok && types.CollationByName(connection.s).Charset().IsWide() {
+			connection.s = r.InUTF8().Name()
+		}
+		s.setVar("collation_connection", connection)
 		return nil
 	}, nil
 }

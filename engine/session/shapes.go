@@ -115,9 +115,6 @@ func shapedColumn(line string, shown *shownColumn) string {
 		what, value, _ := strings.Cut(p, "=")
 		switch what {
 		case "collate":
-			if types.CollationByName(value) == nil {
-				value = "utf8mb3_general_ci"
-			}
 			text += " COLLATE " + value
 		case "not-null":
 			null = " NOT NULL"

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"errors"
 	"fmt"
 	"math"
@@ -62,6 +64,25 @@ func checkReadGTID(s *Session, v *varValue) error {
 	return nil
 }
 
+// narrowOnly refuses the character sets in which no text is ASCII: statements are not read in these, as in MySQL, nor are texts that
+// a connection makes of numbers and the like, which MySQL can do.
+func narrowOnly(list ...*variable) {
+	for _, v := range list {
+		check := v.check
+		v.onCheck(func(s *Session, x *varValue) error {
+			given := x.s
+			if err := check(s, x); err != nil || x.n == 1 {
+				return err
+			}
+			set, _, _ := strings.Cut(x.s, "_")
+			if cs, ok := types.CharsetByName(set); ok && cs.IsWide() {
+				return v.wrongValue(given)
+			}
+			return nil
+		})
+	}
+}
+
 // charsetVariables are character sets and collations.
 func charsetVariables() []*variable {
 	charset := func(name string, scope varScope, def string) *variable {
@@ -112,10 +133,13 @@ func charsetVariables() []*variable {
 		return []*variable{cs, co}
 	}
 	var list []*variable
-	list = append(list, pair("character_set_connection", "collation_connection", func(s *Session, id types.CollationID) { s.x.Collation = id })...)
+	connection := pair("character_set_connection", "collation_connection", func(s *Session, id types.CollationID) { s.x.Collation = id })
+	narrowOnly(connection...)
+	list = append(list, connection...)
 	list = append(list, pair("character_set_server", "collation_server", func(s *Session, id types.CollationID) {})...)
 	list = append(list, pair("character_set_database", "collation_database", func(s *Session, id types.CollationID) {})...)
 	client := charset("character_set_client", both, "utf8mb4")
+	narrowOnly(client)
 	client.applied = func(s *Session, x varValue) {
 		if c, err := charsetNamed(x.s); err == nil {
 			s.opt.client = c.charset

@@ -254,9 +254,9 @@ func duplicateNamed(err error, i *tableInfo, name string, row []types.Value) err
 		case v.IsNull():
 			text = append(text, "NULL"...)
 		case p.Prefix > 0 && v.Class() == types.ClassBytes:
-			text = append(text, p.Type.Charset().Prefix(v.Bytes(), p.Prefix)...)
+			text = append(text, utf8Text(p.Type.Charset().Prefix(v.Bytes(), p.Prefix), p.Type)...)
 		default:
-			text = types.AppendText(text, v, p.Type, nil)
+			text = append(text, utf8Text(types.AppendText(nil, v, p.Type, nil), p.Type)...)
 		}
 	}
 	if len(text) > 512 {

@@ -18,13 +18,13 @@ type charsetInfo struct {
 }
 
 // charsetInfos are the character sets by number.
-var charsetInfos = append([]charsetInfo{
+var charsetInfos = append(append([]charsetInfo{
 	CharsetBinary:  {"binary", CollationBinary, CollationBinary, false},
 	CharsetASCII:   {"ascii", CollationASCIIGeneral, CollationASCIIBin, false},
 	CharsetLatin1:  {"latin1", CollationLatin1Swedish, CollationLatin1Bin, false},
 	CharsetUTF8MB3: {"utf8mb3", CollationUTF8MB3Gen, CollationUTF8MB3Bin, false},
 	CharsetUTF8MB4: {"utf8mb4", CollationUTF8MB40900AI, CollationUTF8MB4Bin, false},
-}, byteSetInfos...)
+}, byteSetInfos...), multiSetInfos()...)
 
 var charsetsByName = func() map[string]Charset {
 	m := make(map[string]Charset, len(charsetInfos)+1)
@@ -181,12 +181,13 @@ func asciiCases() (upper, lower [256]byte) {
 	return upper, lower
 }
 
-// Cases gives each byte's capital and small letter in a set of one byte a character; of the others, those of ASCII characters.
+// Cases gives each byte's capital and small letter in a set of one byte a character; of the others, those of ASCII
+// characters.
 func (cs Charset) Cases() (upper, lower *[256]byte) {
 	switch {
 	case cs == CharsetLatin1:
 		return &latin1Upper, &latin1Lower
-	case cs >= charsetFirstByteSet:
+	case cs >= charsetFirstByteSet && cs < firstMultiSet:
 		s := &byteSets[cs-charsetFirstByteSet]
 		return &s.upper, &s.lower
 	}

@@ -6,7 +6,7 @@ import "unicode/utf8"
 type Charset uint8
 
 // The character sets. Their numbers are internal and not stored. Those of one byte a character, but for the first three, are
-// numbered from charsetFirstByteSet on in the order of the embedded table.
+// numbered from charsetFirstByteSet on in the order of the embedded table; those of several bytes but for UTF-8 follow.
 const (
 	CharsetBinary Charset = iota // bytes; a character is a byte
 	CharsetASCII
@@ -32,6 +32,9 @@ func (cs Charset) MaxLen() int {
 	case CharsetUTF8MB4:
 		return 4
 	}
+	if m := cs.multi(); m != nil {
+		return m.maxLen
+	}
 	return 1
 }
 
@@ -41,13 +44,18 @@ func (cs Charset) IsUTF8() bool {
 }
 
 // IsUnicode reports whether the character set is a form of Unicode.
-func (cs Charset) IsUnicode() bool { return cs == CharsetUTF8MB4 || cs == CharsetUTF8MB3 }
+func (cs Charset) IsUnicode() bool {
+	return cs == CharsetUTF8MB4 || cs == CharsetUTF8MB3 || cs.IsWide()
+}
 
 // HasASCII reports whether the bytes below 80 are the characters of ASCII.
 func (cs Charset) HasASCII() bool { return int(cs) >= len(charsetInfos) || !charsetInfos[cs].foreign }
 
 // CharLen returns how many bytes the first character of s has, 1 for a malformed one. REQUIRES: s is not empty.
 func (cs Charset) CharLen(s []byte) int {
+	if m := cs.multi(); m != nil {
+		return m.charLen(s)
+	}
 	if s[0] < utf8.RuneSelf || cs.MaxLen() == 1 {
 		return 1
 	}
@@ -57,6 +65,9 @@ func (cs Charset) CharLen(s []byte) int {
 
 // LastCharLen is CharLen of the last character.
 func (cs Charset) LastCharLen(s []byte) int {
+	if m := cs.multi(); m != nil {
+		return m.lastCharLen(s)
+	}
 	if s[len(s)-1] < utf8.RuneSelf || cs.MaxLen() == 1 {
 		return 1
 	}
@@ -69,6 +80,9 @@ func (cs Charset) Count(s []byte) int {
 	if cs.MaxLen() == 1 {
 		return len(s)
 	}
+	if m := cs.multi(); m != nil {
+		return m.count(s)
+	}
 	return utf8.RuneCount(s)
 }
 
@@ -79,6 +93,9 @@ func (cs Charset) Prefix(s []byte, n int) []byte {
 	}
 	if cs.MaxLen() == 1 {
 		return s[:n]
+	}
+	if m := cs.multi(); m != nil {
+		return m.prefix(s, n)
 	}
 	at := 0
 	for ; n > 0 && at < len(s); n-- {
@@ -107,6 +124,9 @@ func (cs Charset) InvalidAt(s []byte) int {
 			return -1
 		}
 		return invalidUTF8At(s, cs.MaxLen())
+	}
+	if m := cs.multi(); m != nil {
+		return m.invalidAt(s)
 	}
 	return -1
 }
@@ -167,7 +187,7 @@ func Convert(dst, s []byte, from, to Charset) (out []byte, bad int) {
 			dst, ok = appendRune(dst, r, to)
 		}
 		if !ok {
-			dst = append(dst, '?')
+			dst, _ = appendRune(dst, '?', to)
 			if bad < 0 {
 				bad = i
 			}
@@ -185,9 +205,15 @@ func SameBytes(from, to Charset) bool {
 // SameASCII reports whether texts of ASCII characters alone are the same bytes in both character sets.
 func SameASCII(from, to Charset) bool { return from.HasASCII() && to.HasASCII() }
 
+// DecodeRune returns the code point and the length of the first character of s, which is not empty. The code point is -1 if there is
+// none or the bytes are malformed.
+func (cs Charset) DecodeRune(s []byte) (r rune, size int) { return decodeRune(s, cs) }
+
 // decodeRune returns -1 for a malformed byte.
 func decodeRune(s []byte, cs Charset) (r rune, size int) {
 	switch {
+	case cs >= firstMultiSet:
+		return multiSets[cs-firstMultiSet].decodeFirst(s)
 	case cs >= charsetFirstByteSet:
 		return byteSets[cs-charsetFirstByteSet].decode(s[0]), 1
 	case s[0] < utf8.RuneSelf:
@@ -222,6 +248,9 @@ func appendRune(dst []byte, r rune, cs Charset) ([]byte, bool) {
 			return dst, false
 		}
 		return utf8.AppendRune(dst, r), true
+	}
+	if m := cs.multi(); m != nil {
+		return m.encode(dst, r)
 	}
 	b, ok := byteSets[cs-charsetFirstByteSet].encode(r)
 	if !ok {

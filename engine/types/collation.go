@@ -96,12 +96,16 @@ func CollationByID(id CollationID) Collation {
 	return collationsByID[id]
 }
 
-// CollationByName ignores case; it returns nil when there is no such collation.
+// CollationByName ignores case, and takes utf8_ for utf8mb3_; it returns nil when there is no such collation.
 func CollationByName(name string) Collation {
 	if c := collationsByName[name]; c != nil {
 		return c
 	}
-	return collationsByName[strings.ToLower(name)]
+	name = strings.ToLower(name)
+	if rest, ok := strings.CutPrefix(name, "utf8_"); ok {
+		name = "utf8mb3_" + rest
+	}
+	return collationsByName[name]
 }
 
 func init() { RegisterCollation(binaryCollation{}) }
@@ -139,4 +143,15 @@ func Contracts(c Collation) bool {
 // what ends a key.
 type OneLevel interface {
 	OneLevel() bool
+}
+
+// Recoded is a collation of a wide character set.
+type Recoded interface {
+	// InUTF8 returns the collation of UTF-8 with the same order.
+	InUTF8() Collation
+}
+
+// ExactLike is a collation in which LIKE takes characters of several bytes for equal only if they are the same.
+type ExactLike interface {
+	LikeIsExact() bool
 }

@@ -143,6 +143,11 @@ func (c *Context) Store(v Value, from, to *Type) (Value, error) {
 	if from == nil {
 		from = &defaultSource[v.class]
 	}
+	if v.class == ClassBytes && from.IsText() && from.Charset().IsWide() && !to.IsText() && !to.IsBlob() {
+		start := len(c.scratch) // digits are bytes in UTF-8
+		c.scratch, _ = Convert(c.scratch, v.Bytes(), from.Charset(), CharsetUTF8MB4)
+		v, from = NewBytes(c.scratch[start:]), &defaultSource[ClassBytes]
+	}
 	switch to.Kind {
 	case KindTinyInt, KindSmallInt, KindMediumInt, KindInt, KindBigInt:
 		return c.storeInteger(v, from, to)

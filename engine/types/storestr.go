@@ -1,9 +1,6 @@
 package types
 
-import (
-	"bytes"
-	"math"
-)
+import "math"
 
 // storeString stores into CHAR, VARCHAR, TEXT, BINARY, VARBINARY and BLOB kinds.
 func (c *Context) storeString(v Value, from, to *Type) (Value, error) {
@@ -18,10 +15,10 @@ func (c *Context) storeString(v Value, from, to *Type) (Value, error) {
 	}
 	kept := text
 	if to.Kind == KindChar {
-		kept = bytes.TrimRight(text, " ")
+		kept = target.TrimSpaces(text)
 	}
 	if over := c.overflow(kept, target, to); over >= 0 {
-		important := !to.IsText() || len(bytes.TrimRight(kept[over:], " ")) > 0
+		important := !to.IsText() || len(target.TrimSpaces(kept[over:])) > 0
 		if important {
 			if err := c.tooLong(); err != nil {
 				return Null, err
@@ -31,7 +28,7 @@ func (c *Context) storeString(v Value, from, to *Type) (Value, error) {
 		}
 		kept = kept[:over]
 		if to.Kind == KindChar {
-			kept = bytes.TrimRight(kept, " ")
+			kept = target.TrimSpaces(kept)
 		}
 	}
 	if to.Kind == KindBinary && len(kept) < int(to.Length) {
@@ -56,11 +53,7 @@ func (c *Context) overflow(text []byte, cs Charset, to *Type) int {
 	if int64(len(text)) <= limit {
 		return -1
 	}
-	n := int(limit)
-	for n > 0 && cs.MaxLen() > 1 && text[n]&0xc0 == 0x80 {
-		n-- // not in the middle of a character
-	}
-	return n
+	return cs.WholeIn(text, int(limit))
 }
 
 // convert returns text in another character set. Bytes that are no text there
@@ -143,8 +136,8 @@ func (c *Context) convertQuietly(text []byte, from, to Charset) (out []byte, bad
 // Member returns the number, from 1, of the member that equals name in the
 // type's collation, or 0. Trailing spaces do not count.
 func (t *Type) Member(name []byte) int {
-	name = bytes.TrimRight(name, " ")
 	coll := CollationByID(t.Collation)
+	name = coll.Charset().TrimSpaces(name)
 	var buf [64]byte
 	for i, m := range t.Members {
 		if string(name) == m {
@@ -171,7 +164,7 @@ func (c *Context) storeEnum(v Value, from, to *Type) (Value, error) {
 		if i := to.Member(text); i > 0 {
 			return NewUint(uint64(i)), nil
 		}
-		n = wholeNumber(bytes.TrimRight(text, " "))
+		n = wholeNumber(digitsOf(to.Charset().TrimSpaces(text), to.Charset()))
 	} else if n, err = c.integer(withoutFraction(v), from); err != nil {
 		return Null, err
 	}
@@ -195,7 +188,7 @@ func (c *Context) storeSet(v Value, from, to *Type) (Value, error) {
 		if found {
 			return NewUint(mask), nil
 		}
-		if n = wholeNumber(text); n.mag == 0 || n.mag > all || n.neg || n.over {
+		if n = wholeNumber(digitsOf(text, to.Charset())); n.mag == 0 || n.mag > all || n.neg || n.over {
 			return NewUint(mask), c.truncated()
 		}
 		return NewUint(n.mag), nil
@@ -212,10 +205,11 @@ func (c *Context) storeSet(v Value, from, to *Type) (Value, error) {
 // memberMask returns the bits of the members listed, and whether all were found.
 func (t *Type) memberMask(list []byte) (mask uint64, all bool) {
 	all = true
+	comma := t.Charset().Comma()
 	for len(list) > 0 {
 		name := list
-		if i := bytes.IndexByte(list, ','); i >= 0 {
-			name, list = list[:i], list[i+1:]
+		if i := indexComma(list, comma); i >= 0 {
+			name, list = list[:i], list[i+len(comma):]
 		} else {
 			list = nil
 		}
@@ -240,6 +234,24 @@ func withoutFraction(v Value) Value {
 		return NewDouble(math.Trunc(v.Double()))
 	}
 	return v
+}
+
+// digitsOf gives a text as one in which digits are bytes.
+func digitsOf(text []byte, cs Charset) []byte {
+	if cs.IsWide() {
+		text, _ = Convert(nil, text, cs, CharsetUTF8MB4)
+	}
+	return text
+}
+
+// indexComma is bytes.Index for a comma that begins where a character may.
+func indexComma(s, comma []byte) int {
+	for at := 0; at+len(comma) <= len(s); at += len(comma) {
+		if string(s[at:at+len(comma)]) == string(comma) {
+			return at
+		}
+	}
+	return -1
 }
 
 // wholeNumber reads text of digits, maybe with spaces and a sign before them; anything else is 0.

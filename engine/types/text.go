@@ -96,7 +96,7 @@ func appendUintText(dst []byte, u uint64, t *Type) []byte {
 		for ; u != 0; u &= u - 1 {
 			if i := bits.TrailingZeros64(u); i < len(t.Members) {
 				if len(dst) > start {
-					dst = append(dst, ',')
+					dst = append(dst, t.Charset().Comma()...)
 				}
 				dst = append(dst, t.Members[i]...)
 			}

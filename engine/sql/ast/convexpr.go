@@ -416,13 +416,14 @@ func introduce(l *Literal, charset string, mode Mode) {
 	}
 	switch cs, ok := types.CharsetByName(charset); {
 	case cs == types.CharsetUTF8MB3:
-		t.Collation = types.CollationUTF8MB4Gen
+		t.Collation = types.CollationUTF8MB3Gen
 	case cs == types.CharsetUTF8MB4:
 		t.Collation = types.CollationUTF8MB40900AI
 	case cs == types.CharsetBinary && ok:
 		t.Kind = types.KindVarBinary
 		fallthrough
 	case ok:
+		l.Value = types.NewBytes(cs.Whole(l.Value.Bytes()))
 		t.Collation, t.Length = cs.DefaultCollation(), uint32(cs.Count(l.Value.Bytes()))
 	}
 	l.Type = &t

@@ -22,6 +22,7 @@ type CharacterSet struct {
 var descriptions = map[string]string{
 	"armscii8": "ARMSCII-8 Armenian",
 	"ascii":    "US ASCII",
+	"big5":     "Big5 Traditional Chinese",
 	"binary":   "Binary pseudo charset",
 	"cp1250":   "Windows Central European",
 	"cp1251":   "Windows Cyrillic",
@@ -30,7 +31,13 @@ var descriptions = map[string]string{
 	"cp850":    "DOS West European",
 	"cp852":    "DOS Central European",
 	"cp866":    "DOS Russian",
+	"cp932":    "SJIS for Windows Japanese",
 	"dec8":     "DEC West European",
+	"eucjpms":  "UJIS for Windows Japanese",
+	"euckr":    "EUC-KR Korean",
+	"gb18030":  "China National Standard GB18030",
+	"gb2312":   "GB2312 Simplified Chinese",
+	"gbk":      "GBK Simplified Chinese",
 	"geostd8":  "GEOSTD8 Georgian",
 	"greek":    "ISO 8859-7 Greek",
 	"hebrew":   "ISO 8859-8 Hebrew",
@@ -44,8 +51,14 @@ var descriptions = map[string]string{
 	"latin7":   "ISO 8859-13 Baltic",
 	"macce":    "Mac Central European",
 	"macroman": "Mac West European",
+	"sjis":     "Shift-JIS Japanese",
 	"swe7":     "7bit Swedish",
 	"tis620":   "TIS620 Thai",
+	"ucs2":     "UCS-2 Unicode",
+	"ujis":     "EUC-JP Japanese",
+	"utf16":    "UTF-16 Unicode",
+	"utf16le":  "UTF-16LE Unicode",
+	"utf32":    "UTF-32 Unicode",
 	"utf8mb3":  "UTF-8 Unicode",
 	"utf8mb4":  "UTF-8 Unicode",
 }
@@ -73,7 +86,10 @@ func Collations() []types.Collation {
 			all = append(all, c)
 		}
 	}
-	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(a.Name(), b.Name()) })
+	// Names are ordered as in utf8mb3_general_ci, in which a letter is less than an underscore.
+	slices.SortFunc(all, func(a, b types.Collation) int {
+		return cmp.Compare(strings.ToUpper(a.Name()), strings.ToUpper(b.Name()))
+	})
 	return all
 }
 
@@ -105,11 +121,6 @@ func CollationNamed(name string) (types.Collation, error) {
 	c := types.CollationByName(name)
 	if like := mariaNames[strings.ToLower(name)]; c == nil && like != "" {
 		c = types.CollationByName(like)
-	}
-	if c == nil {
-		if rest, ok := strings.CutPrefix(strings.ToLower(name), "utf8_"); ok {
-			c = types.CollationByName("utf8mb3_" + rest)
-		}
 	}
 	if c == nil {
 		return nil, sqlerr.New(sqlerr.UnknownCollation, name)

@@ -150,15 +150,7 @@ func (s *concats) add(x *Context, g *concatGroup, text []byte) {
 // wholeCharacters returns the largest length of at most n bytes that splits no
 // character.
 func wholeCharacters(cs types.Charset, s []byte, n int) int {
-	if n >= len(s) {
-		return len(s)
-	}
-	if cs.MaxLen() > 1 {
-		for n > 0 && s[n]&0xc0 == 0x80 {
-			n--
-		}
-	}
-	return n
+	return cs.WholeIn(s, n)
 }
 
 func (s *concats) keepRow(g *concatGroup, args, keys []*types.Vector, i int) {

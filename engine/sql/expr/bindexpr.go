@@ -415,7 +415,7 @@ func (b *Binder) textLiteral(e *ast.Literal) (Node, error) {
 		}
 		cs := types.CollationByID(id).Charset()
 		if at := cs.InvalidAt(s); at >= 0 {
-			return nil, errInvalidCharacters(cs, s[at:])
+			return nil, errInvalidCharacters(cs, s[at:min(len(s), at+3)])
 		}
 	}
 	cs := types.CollationByID(id).Charset()

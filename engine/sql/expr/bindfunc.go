@@ -70,6 +70,7 @@ func (b *Binder) Call(f *Func, name string, args []Node) (Node, error) {
 	if err := b.collateCall(c, name); err != nil {
 		return nil, err
 	}
+	wide := narrow(&c.Collation)
 	notNull := f.NotNull
 	for i, a := range args {
 		arg, err := b.castArg(c, i, a, name)
@@ -95,7 +96,24 @@ func (b *Binder) Call(f *Func, name string, args []Node) (Node, error) {
 	}
 	c.long, c.times = IsLong(&c.t), lengthens(f.Name)
 	c.works = c.long || slices.ContainsFunc(c.Args, func(a Node) bool { return IsLong(a.Type()) })
+	if wide != types.CollationNone && isString(&c.t) && c.t.Collation == c.Collation {
+		t := c.t
+		t.Collation = wide
+		return b.fold(NewCast(c, t)), nil
+	}
 	return b.fold(c), nil
+}
+
+// narrow replaces a collation of a wide character set by the same order of UTF-8, in which functions do their work, and returns it;
+// CollationNone if it is another one.
+func narrow(id *types.CollationID) (wide types.CollationID) {
+	c := types.CollationByID(*id)
+	r, ok := c.(types.Recoded)
+	if !ok || !c.Charset().IsWide() {
+		return types.CollationNone
+	}
+	wide, *id = *id, r.InUTF8().ID()
+	return wide
 }
 
 // collateCall finds the collation in which the text arguments of a call meet.

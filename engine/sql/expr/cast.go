@@ -71,6 +71,7 @@ func NewCast(n Node, t types.Type) Node {
 }
 
 func newCast(n Node, t types.Type) *Cast {
+	n = fromWide(n, &t)
 	c := &Cast{arg: n, t: t, co: CoercibilityOf(n), conv: convNull, isBool: IsBoolean(n)}
 	switch {
 	case n.Type().Kind == types.KindNull:
@@ -144,6 +145,14 @@ func convDated(x *Context, c *Cast, v types.Value) (types.Value, error) {
 		n = x.temporalNumber(types.NewTime(t))
 	}
 	return x.convert(types.NewDecimal(n), nil, &c.t)
+}
+
+// fromWide gives a text of a wide character set that is to become no text as one of UTF-8, in which digits are bytes.
+func fromWide(n Node, to *types.Type) Node {
+	if f := n.Type(); isString(f) && f.Charset().IsWide() && to.Class() != types.ClassBytes {
+		return newCast(n, textType(lengthOf(n), types.CollationUTF8MB40900AI))
+	}
+	return n
 }
 
 // NewResult is NewCast for a column that several queries give: values of fewer digits of

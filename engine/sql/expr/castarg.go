@@ -20,11 +20,18 @@ func (b *Binder) castArg(c *Call, i int, n Node, name string) (Node, error) {
 	if _, row := n.(*Row); row {
 		return nil, errOperandColumns(1)
 	}
+	if isString(n.Type()) && n.Type().Charset().IsWide() && readsText[c.Func.Name] {
+		n = b.castText(n, types.CollationUTF8MB40900AI)
+	}
 	switch kind {
 	case ArgText:
 		return b.castText(n, c.Collation), nil
 	case ArgString:
-		return b.castText(n, b.collationOf(n)), nil
+		id := b.collationOf(n)
+		if types.CollationByID(id).Charset().IsWide() && !measuresBytes[c.Func.Name] {
+			id = types.CollationUTF8MB40900AI
+		}
+		return b.castText(n, id), nil
 	case ArgUTF8:
 		id := b.collationOf(n)
 		if types.CollationByID(id).Charset() != types.CharsetUTF8MB4 {
@@ -45,6 +52,13 @@ func (b *Binder) castArg(c *Call, i int, n Node, name string) (Node, error) {
 	}
 	return b.castPlain(n, kind), nil
 }
+
+// measuresBytes are the functions of texts that take them as they are, in a wide character set too.
+var measuresBytes = map[string]bool{"length": true, "char_length": true, "bit_length": true, "ascii": true, "ord": true, "hex": true, "crc32": true, "to_base64": true}
+
+// readsText are the functions of bytes or of anything that read texts.
+var readsText = map[string]bool{"inet_aton": true, "inet6_aton": true, "is_ipv4": true, "is_ipv6": true, "is_uuid": true,
+	"uuid_to_bin": true, "from_base64": true, "timediff": true}
 
 func (b *Binder) castPlain(n Node, kind ArgKind) Node {
 	t := n.Type()
@@ -179,7 +193,7 @@ func Condition(n Node) Node {
 	if c, ok := n.(*Const); ok && c.hex {
 		return c.number()
 	}
-	return n
+	return fromWide(n, &boolType)
 }
 
 // toBool gives n as truth value.

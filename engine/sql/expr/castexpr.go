@@ -53,6 +53,8 @@ func (b *Binder) explicitCast(arg Node, t types.Type) Node {
 	}
 	from := arg.Type()
 	t.NotNull = from.NotNull && !mayFail(from, &t)
+	arg = fromWide(arg, &t)
+	from = arg.Type()
 	c := &Cast{arg: arg, t: t, co: CoercibilityOf(arg), conv: convOf(from, &t), explicit: true, isBool: IsBoolean(arg)}
 	switch {
 	case from.Kind == types.KindNull:
@@ -267,7 +269,7 @@ func (b *Binder) collate(e *ast.Collate) (Node, error) {
 		return nil, sqlerr.New(sqlerr.UnknownCollation, e.Collation)
 	}
 	from := types.CollationByID(b.collationOf(arg))
-	if from.Charset() != c.Charset() && !(isUnicode(from) && isUnicode(c)) && arg.Type().Kind != types.KindNull {
+	if from.Charset() != c.Charset() && !(from.Charset().IsUTF8() && isUnicode(from) && c.Charset().IsUTF8() && isUnicode(c)) && arg.Type().Kind != types.KindNull {
 		return nil, sqlerr.New(sqlerr.CollationCharsetMismatch, c.Name(), from.Charset())
 	}
 	return b.withCollation(arg, c.ID(), Explicit), nil

@@ -173,10 +173,12 @@ func meetCharsets(l, r aggregated, lc, rc types.Collation, before []Node, n Node
 		return l, true
 	case l.co == r.co && isUnicode(rc) && !isUnicode(lc):
 		return r, true
-	case l.co == r.co && isUnicode(lc) && rc.Charset() == types.CharsetUTF8MB3:
+	case l.co == r.co && isUnicode(lc) && unicodeRank(lc) > unicodeRank(rc):
 		return l, true
-	case l.co == r.co && isUnicode(rc) && lc.Charset() == types.CharsetUTF8MB3:
+	case l.co == r.co && isUnicode(rc) && unicodeRank(rc) > unicodeRank(lc):
 		return r, true
+	case l.co == r.co && isUnicode(lc) && l.co <= Implicit:
+		return l, false
 	case rightFits && l.co <= r.co:
 		return l, true
 	case leftFits && r.co <= l.co:
@@ -191,6 +193,17 @@ func meetCharsets(l, r aggregated, lc, rc types.Collation, before []Node, n Node
 		return r, true
 	}
 	return l, false
+}
+
+// unicodeRank says which of two forms of Unicode operands meet in: of others, which are equal, none.
+func unicodeRank(c types.Collation) int {
+	switch cs := c.Charset(); {
+	case cs.Unit() == 4:
+		return 2
+	case cs == types.CharsetUTF8MB4:
+		return 1
+	}
+	return 0
 }
 
 func isUnicode(c types.Collation) bool {

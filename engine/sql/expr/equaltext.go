@@ -12,7 +12,7 @@ import (
 //
 // Printable ASCII characters are mostly never part of a longer unit in a collation, and never ignored: two texts are equal as
 // long as their characters fold to the same ones, and differ where the first two printable ones do not. In collations with
-// letters of several characters all texts are weighed.
+// letters of several characters, and in character sets of several bytes but for UTF-8, all texts are weighed.
 type textEqual struct {
 	coll  types.Collation
 	fold  *[128]byte
@@ -27,7 +27,7 @@ func textEqualOf(c types.Collation) *textEqual {
 	if e, ok := textEquals.Load(c.ID()); ok {
 		return e.(*textEqual)
 	}
-	e, _ := textEquals.LoadOrStore(c.ID(), &textEqual{coll: c, fold: asciiFold(c), pad: c.PadSpace(), weigh: types.Contracts(c)})
+	e, _ := textEquals.LoadOrStore(c.ID(), &textEqual{coll: c, fold: asciiFold(c), pad: c.PadSpace(), weigh: types.Contracts(c) || !c.Charset().FindsItself()})
 	return e.(*textEqual)
 }
 

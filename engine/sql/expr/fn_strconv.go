@@ -210,12 +210,13 @@ func charFunc(id types.CollationID) *Func {
 		Name: "char", Args: []ArgKind{ArgSigned}, Min: 1, Max: -1, KeepNulls: true,
 		Result: func(_ *Binder, c *Call) (types.Type, error) { return textType(4*uint64(len(c.Args)), id), nil },
 		Row: textFunc(func(x *Context, _ *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
+			cs := types.CollationByID(id).Charset()
 			for _, v := range a {
 				if !v.IsNull() {
-					dst = appendCodeBytes(dst, uint32(v.Uint()))
+					var code [4]byte
+					dst = append(dst, cs.Whole(appendCodeBytes(code[:0], uint32(v.Uint())))...)
 				}
 			}
-			cs := types.CollationByID(id).Charset()
 			if at := cs.InvalidAt(dst); at >= 0 {
 				x.Warning(errInvalidCharacters(cs, dst[at:]))
 				return dst[:at], x.Mode&types.ModeStrict == 0, nil

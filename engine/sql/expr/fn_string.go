@@ -249,13 +249,13 @@ func registerParts() {
 	})
 	d.def("SUBSTRING_INDEX(s, delimiter, count)", Func{
 		Args: []ArgKind{ArgText, ArgText, ArgInt}, Result: ResultTextLike(0), NotNull: true,
-		Row: partFunc(func(_ *Call, a []types.Value) []byte {
-			return substringIndex(a[0].Bytes(), a[1].Bytes(), argInt(a[2]))
+		Row: partFunc(func(c *Call, a []types.Value) []byte {
+			return substringIndex(c.charset(), a[0].Bytes(), a[1].Bytes(), argInt(a[2]))
 		}),
 	})
 	d.def("TRIM(s); TRIM(part FROM s); TRIM({BOTH | LEADING | TRAILING} part FROM s)", Func{
 		Args: []ArgKind{ArgText, ArgText, ArgAny}, Min: 1, Max: 3, Result: ResultTextLike(0), NotNull: true,
-		Row: partFunc(func(_ *Call, a []types.Value) []byte {
+		Row: partFunc(func(c *Call, a []types.Value) []byte {
 			part, side := []byte{' '}, trimBoth
 			if len(a) > 1 {
 				part = a[1].Bytes()
@@ -268,7 +268,7 @@ func registerParts() {
 					side = trimTrailing
 				}
 			}
-			return trimText(a[0].Bytes(), part, side)
+			return trimText(c.charset(), a[0].Bytes(), part, side)
 		}),
 	})
 	trims := []struct {
@@ -278,21 +278,21 @@ func registerParts() {
 	for _, t := range trims {
 		d.def(t.usage, Func{
 			Args: []ArgKind{ArgText}, Result: ResultTextLike(0), NotNull: true,
-			Row: partFunc(func(_ *Call, a []types.Value) []byte { return trimText(a[0].Bytes(), []byte{' '}, t.side) }),
+			Row: partFunc(func(c *Call, a []types.Value) []byte { return trimText(c.charset(), a[0].Bytes(), []byte{' '}, t.side) }),
 		})
 	}
 	d.def("REPLACE(s, from, to)", Func{
 		Args: []ArgKind{ArgText, ArgText, ArgText}, Result: resultReplaced,
 		Row: textFunc(func(x *Context, c *Call, dst []byte, a []types.Value) ([]byte, bool, error) {
 			s, from, to := a[0].Bytes(), a[1].Bytes(), a[2].Bytes()
-			n := replacedLen(s, from, to)
+			n := replacedLen(c.charset(), s, from, to)
 			if n > x.packetLimit() {
 				return x.limited(c, nil, false)
 			}
 			if err := x.Large(n - len(s)); err != nil {
 				return nil, false, err
 			}
-			return appendReplaced(dst, s, from, to), true, nil
+			return appendReplaced(dst, c.charset(), s, from, to), true, nil
 		}),
 	})
 	d.def("INSERT(s, pos, n, by)", Func{

@@ -53,24 +53,25 @@ func rightPart(cs types.Charset, s []byte, n int64) []byte {
 
 // substringIndex is SUBSTRING_INDEX: what stands before the count-th delimiter, or with a negative count after it, counted from
 // the end.
-func substringIndex(s, delim []byte, count int64) []byte {
+func substringIndex(cs types.Charset, s, delim []byte, count int64) []byte {
+	f := textFinder(cs, s)
 	if count == 0 || len(delim) == 0 || len(s) == 0 {
 		return nil
 	}
 	if count > 0 {
 		at := 0
 		for ; count > 0; count-- {
-			i := bytes.Index(s[at:], delim)
+			i := f.index(s, delim, at)
 			if i < 0 {
 				return s
 			}
-			at += i + len(delim)
+			at = i + len(delim)
 		}
 		return s[:at-len(delim)]
 	}
 	end := len(s)
 	for ; count < 0; count++ {
-		i := bytes.LastIndex(s[:end], delim)
+		i := f.lastIndex(s[:end], delim)
 		if i < 0 {
 			return s
 		}
@@ -89,43 +90,49 @@ const (
 )
 
 // trimText is TRIM([side] rem FROM s).
-func trimText(s, rem []byte, side trimSide) []byte {
+func trimText(cs types.Charset, s, rem []byte, side trimSide) []byte {
 	if len(rem) == 0 {
 		return s
 	}
-	if side&trimLeading != 0 {
-		for bytes.HasPrefix(s, rem) {
-			s = s[len(rem):]
-		}
+	f := textFinder(cs, s)
+	start, end := 0, len(s)
+	for side&trimLeading != 0 && bytes.HasPrefix(s[start:], rem) {
+		start += len(rem)
 	}
-	if side&trimTrailing != 0 {
-		for bytes.HasSuffix(s, rem) {
-			s = s[:len(s)-len(rem)]
-		}
+	for side&trimTrailing != 0 && bytes.HasSuffix(s[start:end], rem) && f.begins(end-len(rem)) {
+		end -= len(rem)
 	}
-	return s
+	return s[start:end]
 }
 
 // replacedLen returns the length of what appendReplaced would append.
-func replacedLen(s, from, to []byte) int {
+func replacedLen(cs types.Charset, s, from, to []byte) int {
 	if len(from) == 0 {
 		return len(s)
 	}
-	return len(s) + bytes.Count(s, from)*(len(to)-len(from))
+	if cs.FindsItself() {
+		return len(s) + bytes.Count(s, from)*(len(to)-len(from))
+	}
+	n, f := len(s), textFinder(cs, s)
+	for i := f.index(s, from, 0); i >= 0; i = f.index(s, from, i+len(from)) {
+		n += len(to) - len(from)
+	}
+	return n
 }
 
 // appendReplaced is REPLACE: bytes are compared as they are, whatever the collation.
-func appendReplaced(dst, s, from, to []byte) []byte {
+func appendReplaced(dst []byte, cs types.Charset, s, from, to []byte) []byte {
 	if len(from) == 0 {
 		return append(dst, s...)
 	}
+	f, at := textFinder(cs, s), 0
 	for {
-		i := bytes.Index(s, from)
+		i := f.index(s, from, at)
 		if i < 0 {
-			return append(dst, s...)
+			return append(dst, s[at:]...)
 		}
-		dst = append(append(dst, s[:i]...), to...)
-		s = s[i+len(from):]
+		dst = append(append(dst, s[at:i]...), to...)
+		at = i + len(from)
 	}
 }
 
@@ -208,6 +215,16 @@ func appendRepeated(dst, s []byte, n int64, limit int) (out []byte, ok bool) {
 
 // appendReversed is REVERSE.
 func appendReversed(dst []byte, cs types.Charset, s []byte) []byte {
+	if !cs.FindsItself() { // the last character is found from the first only
+		dst = append(dst, s...)
+		for at := len(dst); len(s) > 0; {
+			n := charLen(cs, s)
+			at -= n
+			copy(dst[at:], s[:n])
+			s = s[n:]
+		}
+		return dst
+	}
 	for len(s) > 0 {
 		n := lastCharLen(cs, s)
 		dst = append(dst, s[len(s)-n:]...)
@@ -242,6 +259,9 @@ func appendCased(dst []byte, c types.Collation, s []byte, upper bool) []byte {
 			dst = append(dst, table[c])
 		}
 		return dst
+	}
+	if !cs.FindsItself() {
+		return appendCasedMulti(dst, cs, s, upper)
 	}
 	for i := 0; i < len(s); {
 		if s[i] < utf8.RuneSelf {
@@ -354,7 +374,7 @@ func locateByCollation(x *Context, c types.Collation, s, needle []byte, pos int6
 		if err := x.Worked(len(needle)); err != nil {
 			return 0, err
 		}
-		whole := len(s) == len(needle) || cs.MaxLen() == 1 || utf8.RuneStart(s[len(needle)])
+		whole := len(s) == len(needle) || cs.WholeIn(s, len(needle)) == len(needle)
 		if whole && c.Compare(s[:len(needle)], needle) == 0 {
 			return pos, nil
 		}

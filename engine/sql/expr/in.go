@@ -73,7 +73,8 @@ func (n *In) WithChildren(c []Node) Node {
 
 // newIn makes the IN of a scalar or of a row.
 func (b *Binder) newIn(arg Node, list []Node, not bool) (Node, error) {
-	if _, ok := arg.(*Const); ok || isRow(arg) || len(list) == 1 {
+	_, ok := arg.(*Const)
+	if ok = ok || isString(arg.Type()) && arg.Type().Charset().IsWide(); ok || isRow(arg) || len(list) == 1 {
 		return b.inRows(arg, list, not)
 	}
 	end, err := b.beginGroup("in", ast.OfIn, arg, list)

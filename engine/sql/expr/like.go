@@ -85,6 +85,7 @@ func (b *Binder) newLike(n *Like, arg, pattern Node) (Node, error) {
 	if err != nil {
 		return nil, err
 	}
+	narrow(&agg.id)
 	n.arg, n.pattern, n.coll, n.t = b.castText(arg, agg.id), b.castText(pattern, agg.id), types.CollationByID(agg.id), boolType
 	n.t.NotNull = n.arg.Type().NotNull && n.pattern.Type().NotNull
 	if v, ok := Literal(n.pattern); ok && !v.IsNull() && n.given == nil {

@@ -19,6 +19,7 @@ type likePattern struct {
 	coll   types.Collation
 	cs     types.Charset
 	folded *[128]byte   // equal for ASCII characters that compare equal
+	exact  bool         // characters of several bytes are equal only to themselves
 	plain  bool         // characters are equal only to themselves, and none is _
 	begins []*[256]bool // of the first parts: whether a match can begin with a byte; nil: any can
 }
@@ -57,7 +58,10 @@ func compileLike(text []byte, escape rune, coll types.Collation) *likePattern {
 	for i := range min(len(p.ends), beginsMax) {
 		p.begins = append(p.begins, p.firstBytes(p.start(i), p.end(i)))
 	}
-	p.plain = p.wild == nil && bytewise(coll)
+	p.plain = p.wild == nil && bytewise(coll) && p.cs.FindsItself()
+	if e, ok := coll.(types.ExactLike); ok {
+		p.exact = e.LikeIsExact()
+	}
 	return p
 }
 
@@ -167,7 +171,7 @@ func (p *likePattern) prefix(from, to int, s []byte) (int, bool) {
 			from++
 			continue
 		}
-		// In all character sets a byte below 128 is a character of its own.
+		// In all character sets that come here a character that begins with a byte below 128 is that byte.
 		if c, want := s[at], p.text[from]; c < 128 && want < 128 {
 			if p.folded[c] != p.folded[want] {
 				return 0, false
@@ -177,7 +181,11 @@ func (p *likePattern) prefix(from, to int, s []byte) (int, bool) {
 			continue
 		}
 		c, want := p.cs.Prefix(s[at:], 1), p.cs.Prefix(p.text[from:to], 1)
-		if p.coll.Compare(c, want) != 0 {
+		if p.exact && len(c)+len(want) > 2 {
+			if !bytes.Equal(c, want) {
+				return 0, false
+			}
+		} else if p.coll.Compare(c, want) != 0 {
 			return 0, false
 		}
 		at += len(c)

@@ -100,7 +100,9 @@ func checkPair(t failer, c types.Collation, a, b []byte) int {
 		}
 	}
 	// In Thai, tone marks stand behind the spaces.
-	if c.PadSpace() && c.Name() != "tis620_thai_ci" && c.Compare(a, append(bytes.Clone(a), "  "...)) != 0 {
+	cs := c.Charset()
+	spaces := append(cs.Space(), cs.Space()...)
+	if c.PadSpace() && c.Name() != "tis620_thai_ci" && !(cs.IsWide() && cs.InvalidAt(a) >= 0) && c.Compare(a, append(bytes.Clone(a), spaces...)) != 0 {
 		t.Fatalf("%s: trailing spaces of %q are significant", c.Name(), a)
 	}
 	return r

@@ -1,11 +1,8 @@
 package collation
 
 import (
-	"compress/flate"
 	_ "embed"
 	"encoding/binary"
-	"io"
-	"strings"
 	"sync"
 	"unicode/utf16"
 )
@@ -31,15 +28,7 @@ func (h *hanOrder) weight(r rune) uint16 {
 }
 
 func (h *hanOrder) unpack() {
-	packed := hanFile
-	size := func() uint32 { return binary.LittleEndian.Uint32([]byte(packed[:4])) }
-	for range h.language {
-		packed = packed[4+size():]
-	}
-	b, err := io.ReadAll(flate.NewReader(strings.NewReader(packed[4 : 4+size()])))
-	if err != nil {
-		panic("collation: " + err.Error()) // the file is a part of the program
-	}
+	b := unpackBlock(hanFile, h.language)
 	h.pages = map[rune]*[256]uint16{}
 	for w := h.first; len(b) > 0; w++ {
 		r := rune(binary.BigEndian.Uint16(b))

@@ -93,7 +93,7 @@ func TestGeneralWeights(t *testing.T) {
 		case !ok:
 			w = uint16(r)
 		}
-		if got, size := generalWeight(utf8.AppendRune(nil, r)); got != w || size != utf8.RuneLen(r) {
+		if got, size := generalWeight(generalWeights.load(), utf8.AppendRune(nil, r)); got != w || size != utf8.RuneLen(r) {
 			t.Errorf("U+%04X weighs %04X, expected %04X", r, got, w)
 		}
 		if w == ' ' && r != ' ' {
@@ -111,4 +111,60 @@ func TestLatin1SwedishWeights(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestEarlierWeights takes the lists of MySQL's weights of the earlier versions of the UCA, and of their languages.
+func TestEarlierWeights(t *testing.T) {
+	var table *earlierTable
+	var joins, expected int
+	end := func() {
+		if table != nil && (joins != expected || len(table.joins) != joins) {
+			t.Errorf("%d sequences, the table has %d, of the list are %d", expected, len(table.joins), joins)
+		}
+		joins, expected = 0, 0
+	}
+	testLines(t, "uca_earlier.txt", func(line string) error {
+		f := strings.Fields(line)
+		if len(f) > 1 && (f[0] == "version" || f[0] == "language") {
+			end()
+			name := map[string]string{"400": "unicode", "520": "unicode_520"}[f[1]]
+			if name == "" {
+				name = f[1]
+			}
+			source := earlierSourceOf(name)
+			table = source.load()
+			if source.joins != (table.joins != nil) {
+				t.Errorf("%s: joins is %v", name, source.joins)
+			}
+			expected = len(table.joins)
+			return nil
+		}
+		var text []byte
+		var r rune
+		for _, s := range strings.Split(f[0], "+") {
+			if _, err := fmt.Sscanf(s, "%X", &r); err != nil {
+				return err
+			}
+			text = utf8.AppendRune(text, r)
+		}
+		if utf8.RuneCount(text) > 1 {
+			joins++
+		}
+		for i, want := range f[1:] {
+			if i > 0 {
+				r++
+				text = utf8.AppendRune(nil, r)
+			}
+			sc := earlierScanner{s: text, t: table}
+			var got []string
+			for w := sc.next(); w != 0; w = sc.next() {
+				got = append(got, fmt.Sprintf("%04X", w))
+			}
+			if g := strings.Join(got, "."); g != want && !(g == "" && want == "-") {
+				t.Errorf("%+q weighs %s, expected %s", text, g, want)
+			}
+		}
+		return nil
+	})
+	end()
 }

@@ -34,20 +34,23 @@ func All() []types.Collation {
 	all := []types.Collation{
 		padBytes{latin1(types.CollationLatin1Swedish, "latin1_swedish_ci"), &latin1Swedish},
 		padBytes{ascii(types.CollationASCIIGeneral, "ascii_general_ci"), &asciiGeneral},
-		general{utf8mb3(33, "utf8mb3_general_ci")},
-		general{utf8mb4(types.CollationUTF8MB4Gen, "utf8mb4_general_ci")},
+		general{utf8mb3(33, "utf8mb3_general_ci"), generalWeights},
+		general{utf8mb4(types.CollationUTF8MB4Gen, "utf8mb4_general_ci"), generalWeights},
 		padBytes{utf8mb4(types.CollationUTF8MB4Bin, "utf8mb4_bin"), nil},
 		padBytes{latin1(types.CollationLatin1Bin, "latin1_bin"), nil},
 		padBytes{ascii(types.CollationASCIIBin, "ascii_bin"), nil},
+		general{utf8mb3(76, "utf8mb3_tolower_ci"), toLowerWeights},
 		padBytes{utf8mb3(83, "utf8mb3_bin"), nil},
-		ucaPad{ucaAI{utf8mb3(192, "utf8mb3_unicode_ci")}},
-		ucaPad{ucaAI{utf8mb4(224, "utf8mb4_unicode_ci")}},
-		ucaPad{ucaAI{utf8mb4(246, "utf8mb4_unicode_520_ci")}},
+		general{utf8mb3(223, "utf8mb3_general_mysql500_ci"), mysql500Weights},
 		ucaAI{utf8mb4(types.CollationUTF8MB40900AI, "utf8mb4_0900_ai_ci")},
 		ucaCS{utf8mb4(types.CollationUTF8MB40900AS, "utf8mb4_0900_as_cs")},
 		byteOrder{utf8mb4(types.CollationUTF8MB40900B, "utf8mb4_0900_bin")},
 	}
 	all = append(append(all, byteCollations...), languageCollations...)
+	all = append(append(all, earlierCollations(types.CharsetUTF8MB3, 192)...), earlierCollations(types.CharsetUTF8MB4, 224)...)
+	all = append(all, wideCollations(all)...)
+	all = append(all, eastAsianCollations(earlier{utf8mb4(246, "utf8mb4_unicode_520_ci"), earlierSourceOf("unicode_520")})...)
+	keepKeys(all)
 	slices.SortFunc(all, func(a, b types.Collation) int { return cmp.Compare(a.ID(), b.ID()) })
 	return all
 }

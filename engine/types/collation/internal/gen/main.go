@@ -3,7 +3,7 @@
 // It reads the Unicode Collation Algorithm's allkeys.txt of version 9.0.0 and the list of utf8mb4_general_ci weights kept
 // in the package's testdata. It is run by hand through go generate; neither building nor testing needs its input files.
 //
-// Without -allkeys it writes languages.bin alone, of the lists of MySQL's weights in testdata.
+// Without -allkeys it writes the files alone that are made of the lists of MySQL's weights in testdata.
 //
 // Usage:
 //
@@ -40,7 +40,8 @@ func main() {
 	}
 }
 
-// tailor writes languages.bin.
+// tailor writes what is made of lists of MySQL's weights alone: languages.bin, han.bin,
+// earlier.bin, eastasian.bin and tolower_ci.bin.
 func tailor(languages, secondaries, dir string) error {
 	ranks := map[uint32]uint32{0: 0}
 	err := eachLine(secondaries, func(line string) error {
@@ -59,10 +60,28 @@ func tailor(languages, secondaries, dir string) error {
 		return err
 	}
 	here := filepath.Dir(languages)
-	if out, err = encodeHan(filepath.Join(here, "han_ja.txt"), filepath.Join(here, "han_zh.txt")); err != nil {
+	if out, err = encodeHan(filepath.Join(here, "han_ja.txt"), filepath.Join(here, "han_zh.txt"), filepath.Join(here, "han_gb18030.txt")); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "han.bin"), out, 0o644)
+	if err := os.WriteFile(filepath.Join(dir, "han.bin"), out, 0o644); err != nil {
+		return err
+	}
+	if out, err = encodeEarlier(filepath.Join(here, "uca_earlier.txt")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "earlier.bin"), out, 0o644); err != nil {
+		return err
+	}
+	if out, err = encodeEastAsian(here); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "eastasian.bin"), out, 0o644); err != nil {
+		return err
+	}
+	if out, err = encodeGeneral(filepath.Join(here, "tolower_ci.txt")); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "tolower_ci.bin"), out, 0o644)
 }
 
 func run(allkeys, general, dir string) error {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"compress/flate"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -159,7 +157,7 @@ func encodeHan(paths ...string) ([]byte, error) {
 	var out []byte
 	for _, path := range paths {
 		var order []byte
-		err := eachLine(path, func(line string) error {
+		list := func(line string) error {
 			for _, r := range line {
 				if r == '-' {
 					r = 0xffff
@@ -169,22 +167,14 @@ func encodeHan(paths ...string) ([]byte, error) {
 				}
 			}
 			return nil
-		})
+		}
+		err := eachLine(path, list)
+		if err == nil {
+			out, err = appendBlock(out, order)
+		}
 		if err != nil {
 			return nil, err
 		}
-		var packed bytes.Buffer
-		w, err := flate.NewWriter(&packed, flate.BestCompression)
-		if err != nil {
-			return nil, err
-		}
-		if _, err := w.Write(order); err != nil {
-			return nil, err
-		}
-		if err := w.Close(); err != nil {
-			return nil, err
-		}
-		out = append(binary.LittleEndian.AppendUint32(out, uint32(packed.Len())), packed.Bytes()...)
 	}
 	return out, nil
 }

@@ -25,7 +25,7 @@ ORACLE_SEED ?= 1
 COMBINATIONS      ?= 10
 FIRST_COMBINATION ?= 0
 
-.PHONY: build run test test-quick test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-mysql test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python proto-python load test-load rights-answers
+.PHONY: build run test test-quick test-race profile simulate e2e lint proto bench fuzz crash clean test-etcd test-mariadb test-mysql test-oracles binlog-oracles test-clients test-network test-chart test-monitoring test-console e2e-kubernetes e2e-kubernetes-notwhole test-python compat proto-python load test-load rights-answers
 
 build: ## compile everything
 	go build ./...
@@ -82,6 +82,10 @@ test-oracles: binlog-oracles ## what leaves the house is read by decoders that a
 test-clients: bin/trireme bin/clients/python/installed bin/clients/node/installed bin/clients/java/clients.jar ## existing drivers, ORMs and tools against servers
 	go vet -tags clients ./e2e/clients
 	go test -count=1 -timeout 15m -tags clients ./e2e/clients
+
+compat: bin/compat/installed ## the test suites of drivers and frameworks against a server, about an hour; FLAGS="-run Django -args -compat.django=queries" for a part (Debian's libmariadb-dev)
+	go vet -tags compat ./e2e/compat
+	go test -v -count=1 -timeout 0 -tags compat ./e2e/compat $(FLAGS)
 
 binlog-oracles: bin/java/binlogdecode.jar bin/rust/debug/binlogdecode ## those decoders, of Java and Rust
 
@@ -217,6 +221,15 @@ bin/java/binlogdecode.jar: $(wildcard tools/binlogdecode/java/src/main/java/*.ja
 bin/clients/python/installed: e2e/clients/python/requirements.txt
 	python3 -m venv bin/clients/python
 	bin/clients/python/bin/pip install -q -r $<
+	touch $@
+
+# Packages of the suites have no tests in them: they come from the sources.
+bin/compat/installed: e2e/compat/requirements.txt
+	rm -rf bin/compat && python3 -m venv bin/compat/python
+	bin/compat/python/bin/pip install -q -r $<
+	cd bin/compat && python/bin/pip download -q --no-deps --no-build-isolation --no-binary django,sqlalchemy django==5.2.19 sqlalchemy==2.0.58
+	cd bin/compat && for s in django sqlalchemy; do mkdir $$s && tar xzf $$s-*.tar.gz -C $$s --strip-components=1; done
+	cd bin/compat && DISABLE_SQLALCHEMY_CEXT=1 python/bin/pip install -q --no-build-isolation ./django ./sqlalchemy
 	touch $@
 
 bin/sdk/python/installed: sdk/python/requirements-dev.txt

@@ -57,7 +57,7 @@ func (p *Plugin) cron() (*cronJob, error) {
 		return nil, err
 	}
 	for i := range all {
-		if strings.HasSuffix(all[i].Meta.Name, "-backup") {
+		if strings.HasSuffix(all[i].Meta.Name, "-backup") && (p.name == "" || all[i].Meta.Labels[nameLabel] == p.name+"-backup") {
 			return &all[i], nil
 		}
 	}

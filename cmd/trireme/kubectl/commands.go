@@ -60,7 +60,7 @@ func (p *Plugin) status(args []string) error {
 	if err != nil {
 		return err
 	}
-	selector := instanceLabel + "=" + p.release
+	selector := p.selector()
 	sets, err := get[statefulSet](p, "statefulsets", "-l", selector)
 	if err != nil {
 		return err
@@ -176,8 +176,12 @@ func (p *Plugin) switchover(args []string) error {
 	if len(args) == 0 {
 		return p.admin([]string{"transfer"})
 	}
-	if _, err := p.pods(); err != nil {
+	pods, err := p.pods()
+	if err != nil {
 		return err
+	}
+	if !slices.ContainsFunc(pods, func(q pod) bool { return q.Meta.Name == args[0] }) { // members of groups have the same numbers
+		return fmt.Errorf("%s is no pod of release %s, or of another group in it", args[0], p.release)
 	}
 	out, err := p.output(inside(args[0], "status", "--http=127.0.0.1:18080", "--json")...)
 	if err != nil {
@@ -200,7 +204,7 @@ func (p *Plugin) logs(args []string) error {
 		return err
 	}
 	// kubectl follows five containers at most if it is not told.
-	words := []string{"logs", "-l", instanceLabel + "=" + p.release + "," + componentLabel + " in (member,replica)", "-c", container,
+	words := []string{"logs", "-l", p.selector() + "," + componentLabel + " in (member,replica)", "-c", container,
 		"--prefix", "--max-log-requests=100"}
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--tail") || strings.HasPrefix(a, "--since") }) {
 		words = append(words, "--tail=1000")

@@ -82,7 +82,7 @@ func (p *Plugin) events() ([]event, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := get[statefulSet](p, "statefulsets", "-l", instanceLabel+"="+p.release)
+	sets, err := get[statefulSet](p, "statefulsets", "-l", p.selector())
 	if err != nil {
 		return nil, err
 	}

@@ -33,6 +33,7 @@ type Plugin struct {
 	// namespace is that of the release; empty: that of kubectl's context.
 	namespace string
 	release   string // empty: the only one there is
+	name      string // of the group in the release; empty: the only one there is
 }
 
 // command is one thing that the plugin does.
@@ -57,6 +58,7 @@ func commands() []command {
 const options = `
   -n, --namespace string    the namespace of the release
       --release string      the release of Helm, if the namespace has several of them
+      --name string         the group, if the release has several: the chart's alias, or nameOverride
       --context string      a context of kubectl's configuration
       --kubeconfig file     kubectl's configuration
 `
@@ -120,7 +122,7 @@ func (p *Plugin) readOptions(args []string) (rest []string, err error) {
 			name, value, given = "-n", word[2:], true // as kubectl takes it
 		}
 		switch "-" + strings.TrimLeft(name, "-") {
-		case "-n", "-namespace", "-release", "-context", "-kubeconfig":
+		case "-n", "-namespace", "-release", "-name", "-context", "-kubeconfig":
 		default:
 			rest, args = append(rest, word), args[1:]
 			continue
@@ -137,6 +139,8 @@ func (p *Plugin) readOptions(args []string) (rest []string, err error) {
 			p.namespace = value
 		case "release":
 			p.release = value
+		case "name":
+			p.name = value
 		default:
 			p.cluster = append(p.cluster, "--"+name+"="+value)
 		}

@@ -11,6 +11,7 @@ import (
 
 const (
 	instanceLabel  = "app.kubernetes.io/instance"
+	nameLabel      = "app.kubernetes.io/name"
 	componentLabel = "app.kubernetes.io/component"
 	// container is the container of the node in each pod.
 	container = "trireme"
@@ -128,23 +129,38 @@ func (p *Plugin) pods() ([]pod, error) {
 		}) bool {
 			return c.Name == container
 		})
-		return i < 0 || p.release != "" && q.Meta.Labels[instanceLabel] != p.release
+		return i < 0 || p.release != "" && q.Meta.Labels[instanceLabel] != p.release || p.name != "" && q.Meta.Labels[nameLabel] != p.name
 	})
-	var releases []string
-	for i := range found {
-		releases = append(releases, found[i].Meta.Labels[instanceLabel])
-	}
-	slices.Sort(releases)
-	releases = slices.Compact(releases)
+	releases, names := labels(found, instanceLabel), labels(found, nameLabel)
 	switch {
 	case len(releases) > 1:
 		return nil, fmt.Errorf("the namespace has several releases; name one by --release: %s", strings.Join(releases, ", "))
+	case len(names) > 1: // an umbrella chart has this one under several aliases
+		return nil, fmt.Errorf("release %s has several groups; name one by --name: %s", releases[0], strings.Join(names, ", "))
 	case len(releases) == 0 && p.release == "":
 		return nil, errors.New("the namespace has no pods of Trireme; name another by -n. If the group is stopped, name its release by --release")
 	case len(releases) == 1:
 		p.release = releases[0]
 	}
 	return found, nil
+}
+
+// labels are the values that a label has, each once.
+func labels(pods []pod, label string) (values []string) {
+	for i := range pods {
+		values = append(values, pods[i].Meta.Labels[label])
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// selector finds the objects of the group.
+func (p *Plugin) selector() string {
+	s := instanceLabel + "=" + p.release
+	if p.name != "" {
+		s += "," + nameLabel + "=" + p.name
+	}
+	return s
 }
 
 // server is the pod that is asked: one that is ready, else one that runs, and one that is to end only if there is no other: it may wait for

@@ -12,7 +12,8 @@ import (
 // once it has the entry itself, so that every COMMIT would wait for as long.
 //
 // So it hands over. That takes nothing of its own disk: the word to take over is sent at once, and the successor is
-// elected by the others. It does so only where the group has agreed on an entry that it has not stored. Then a majority
+// elected by the others. It does so only where the group has agreed on an entry that it has not stored, or on a change of membership that it has not
+// noted as agreed on, which holds up all that follows (knownchanges.go). Then a majority
 // has, which does without this member and whose disks are well, and to one of those it hands over. Anywhere else it is needed
 // itself, or the others' disks stall too: the leader's lease, and with it the reads, would be given away for nothing.
 //
@@ -148,8 +149,12 @@ func (s *stall) isWell(t *raftTask, now time.Duration) {
 	}
 }
 
-// outrun reports whether the group has agreed on more than this member, which leads, has stored.
+// outrun reports whether the group has agreed on more than this member, which leads, has stored: on entries, or on a change of membership
+// that its disk does not know to be committed.
 func (t *raftTask) outrun() (yes bool) {
+	if t.role.leads && len(t.known.held) > 0 {
+		return true
+	}
 	t.raft.WithProgress(func(id uint64, _ raft.ProgressType, pr tracker.Progress) {
 		yes = yes || id == t.n.opt.ID && pr.Match < t.n.agreed.Load()
 	})

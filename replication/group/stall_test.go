@@ -137,6 +137,34 @@ func TestLeadersDiskStalls(t *testing.T) {
 	}
 }
 
+// A leader whose disk does not take that a change of membership is committed hands over, too, also where nobody writes: strong reads
+// wait for what lies behind the change.
+func TestDiskStallsInAChange(t *testing.T) {
+	for seed := range race.Fewer(uint64(4), 2) {
+		simulate(t, seed, 4, simnettest.Options{}, func(o *group.Options) { o.Founders[3].Learner, o.Founders[3].Stays = true, true }, func(r *simRig) {
+			l := r.leader(nil)
+			createFruit(t, l.node)
+			env.Sleep(r.sim, time.Second)
+			l.fs.Inject(simfile.Fault{Ops: simfile.OpSync, Name: "raft.state*", Delay: time.Minute})
+			node := l.node
+			r.sim.Go("promote", func() { _ = node.Promote(4) })
+			env.Sleep(r.sim, time.Second)
+			began := r.sim.Monotonic()
+			for _, n := range r.others(l) {
+				_, err := n.node.ReadPoint(group.ReadOptions{Consistency: group.Strong, Wait: 20 * time.Second})
+				if took := r.sim.Monotonic() - began; err != nil || took > 8*time.Second {
+					t.Errorf("seed %d: a strong read of member %d ends after %v: %v", seed, n.id, took, err)
+				}
+			}
+			if now := r.leader(l); now == nil || now == l {
+				t.Errorf("seed %d: %+v", seed, l.node.Status())
+			} else if _, err := insert(now.node, 1); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+			}
+		})
+	}
+}
+
 // Where no majority has stored what the leader has not, it leads on with its lease: it is needed, or the others' disks stall as
 // well. Nobody can commit anything, but reads are answered.
 func TestStalledAndNeeded(t *testing.T) {

@@ -158,7 +158,9 @@ func (p *presence) stop() {
 
 const (
 	joinEvery     = 500 * time.Millisecond
-	joinAsk       = time.Second // the longest wait for an answer
+	joinAsk       = time.Second // the first wait for an answer, which takes several round trips; it gets longer while nobody answers
+	joinAskMost   = 8 * time.Second
+	joinProbe     = 4 * time.Second // the leader's wait for an answer of the node that joins
 	announceEvery = 2 * time.Second
 )
 
@@ -184,19 +186,20 @@ func (p *presence) announce() {
 func (p *presence) joinGroup() {
 	var lead string // where the leader is said to be
 	gone, fresh := refusals{}, p.n.hasNoData()
-	for !p.over.Load() {
+	for wait := joinAsk; !p.over.Load(); wait = min(2*wait, joinAskMost) {
 		if p.isMember() {
 			return
 		}
 		next, contacts := "", p.contacts(lead)
 	asking:
 		for i, addr := range contacts {
-			answer, err := p.n.transport.Ask(p.ctx, transport.Call{Addr: addr, Kind: askJoin, Timeout: joinAsk,
+			answer, err := p.n.transport.Ask(p.ctx, transport.Call{Addr: addr, Kind: askJoin, Timeout: wait,
 				Payload: encodeMember(Member{ID: p.n.id.id, Addr: p.n.opt.Bootstrap.Addr, Learner: true, Stays: p.n.opt.Bootstrap.Replica})})
 			gone.heard(addr, err)
 			if err != nil || len(answer) == 0 || p.over.Load() {
 				continue
 			}
+			wait = joinAsk / 2
 			switch next = string(answer[1:]); {
 			case answer[0] == joinDone && !p.n.hasNoData():
 				return
@@ -321,7 +324,7 @@ func (n *Node) letIn(ctx context.Context, payload []byte) ([]byte, error) {
 			return nil, fmt.Errorf("group: %s is the address of the leader", m.Addr)
 		}
 	}
-	s, err := discovery.Probe(ctx, n.transport, m.Addr, joinAsk/2)
+	s, err := discovery.Probe(ctx, n.transport, m.Addr, joinProbe)
 	if err != nil {
 		return nil, fmt.Errorf("group: the node that asks to join does not answer at the address it gives: %w", err)
 	}

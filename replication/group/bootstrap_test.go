@@ -205,6 +205,40 @@ func TestJoinsBesideOthers(t *testing.T) {
 	}
 }
 
+// A node joins a group whose members are so far away that an answer takes longer than a second.
+func TestJoinsFromAfar(t *testing.T) {
+	t.Parallel()
+	r := closedRig(t, 3)
+	r.bootstrap(false, 0, 1, 2)
+	r.leader()
+	was := r.nodes[0].ID()
+	r.wipe(0)
+	o := r.bootstrapped(0, false)
+	listen := o.Transport
+	o.Transport = func(id transport.Identity, h transport.Handler) (transport.Transport, error) {
+		inner, err := listen(id, h)
+		return &afar{inner}, err
+	}
+	var err error
+	if r.nodes[0], err = group.OpenContext(t.Context(), o); err != nil {
+		t.Fatal(err)
+	}
+	r.awaitMembers(slices.Clone(r.addrs), nil, was)
+}
+
+// afar is a transport over which a node that asks to join has its answer after one and a half seconds.
+type afar struct{ transport.Transport }
+
+func (a *afar) Ask(ctx context.Context, c transport.Call) ([]byte, error) {
+	if c.Kind == "group/join" {
+		time.Sleep(min(c.Timeout, 1500*time.Millisecond))
+		if c.Timeout <= 1500*time.Millisecond {
+			return nil, context.DeadlineExceeded
+		}
+	}
+	return a.Transport.Ask(ctx, c)
+}
+
 // elsewhere is a transport over which nobody but the leader takes a node in: what others say of the leader is said.
 type elsewhere struct {
 	transport.Transport

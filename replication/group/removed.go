@@ -29,6 +29,7 @@ type removal struct {
 	left  bool // HasLeft was called
 	mu    sync.Mutex
 	words []uint64 // voters that have said so
+	said  []uint64 // all that have
 	other bool     // one has that this member does not know as a voter, nor as one that does not vote
 	told  time.Duration
 	text  string
@@ -59,6 +60,9 @@ func (v *removal) heard(c *core, from uint64) {
 			silent = append(silent, fmt.Sprintf("%d (%s)", m.ID, m.Addr))
 		}
 	}
+	if !slices.Contains(v.said, from) {
+		v.said = append(v.said, from)
+	}
 	known := slices.ContainsFunc(members, func(m Member) bool { return m.ID == from })
 	v.other = v.other || !known
 	switch most := voters/2 + 1; {
@@ -72,7 +76,7 @@ func (v *removal) heard(c *core, from uint64) {
 		v.doubts(c, fmt.Errorf("%w (members %s say so; %d of the %d voters that this member knows have to, and these "+
 			"have not: %s): if it was removed, stop it, empty its directory and start it again, so that it joins as a new member; "+
 			"if it was not, bring the others back or see to the network between them and this one",
-			ErrMaybeRemoved, list(v.words), most, voters, strings.Join(silent, ", ")))
+			ErrMaybeRemoved, list(v.said), most, voters, strings.Join(silent, ", ")))
 	}
 }
 
@@ -95,7 +99,7 @@ func (v *removal) over() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.doubt.Store(nil)
-	v.words, v.other, v.text = nil, false, ""
+	v.words, v.said, v.other, v.text = nil, nil, false, ""
 }
 
 // certain reports whether the removal is certain if the log has it.

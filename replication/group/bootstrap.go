@@ -158,7 +158,7 @@ func (p *presence) stop() {
 
 const (
 	joinEvery     = 500 * time.Millisecond
-	joinAsk       = time.Second // the first wait for an answer, which takes several round trips; it gets longer while nobody answers
+	joinAsk       = time.Second // the first wait for an answer, which takes several round trips; it gets longer where that was too short
 	joinAskMost   = 8 * time.Second
 	joinProbe     = 4 * time.Second // the leader's wait for an answer of the node that joins
 	announceEvery = 2 * time.Second
@@ -186,20 +186,21 @@ func (p *presence) announce() {
 func (p *presence) joinGroup() {
 	var lead string // where the leader is said to be
 	gone, fresh := refusals{}, p.n.hasNoData()
-	for wait := joinAsk; !p.over.Load(); wait = min(2*wait, joinAskMost) {
+	for wait := joinAsk; !p.over.Load(); {
 		if p.isMember() {
 			return
 		}
-		next, contacts := "", p.contacts(lead)
+		next, contacts, late := "", p.contacts(lead), false
 	asking:
 		for i, addr := range contacts {
+			began := p.n.opt.Env.Monotonic()
 			answer, err := p.n.transport.Ask(p.ctx, transport.Call{Addr: addr, Kind: askJoin, Timeout: wait,
 				Payload: encodeMember(Member{ID: p.n.id.id, Addr: p.n.opt.Bootstrap.Addr, Learner: true, Stays: p.n.opt.Bootstrap.Replica})})
 			gone.heard(addr, err)
+			late = late || err != nil && p.n.opt.Env.Monotonic()-began >= wait
 			if err != nil || len(answer) == 0 || p.over.Load() {
 				continue
 			}
-			wait = joinAsk / 2
 			switch next = string(answer[1:]); {
 			case answer[0] == joinDone && !p.n.hasNoData():
 				return
@@ -216,6 +217,9 @@ func (p *presence) joinGroup() {
 			p.n.failed(fmt.Errorf("%w (most of those that it asked to join say so; it has no data yet)", ErrRemoved))
 			p.n.provisioning.stopReceiving()
 			return
+		}
+		if late { // perhaps they are far away
+			wait = min(2*wait, joinAskMost)
 		}
 		lead, next = next, lead
 		if lead == "" || lead == next {

@@ -76,6 +76,9 @@ func TestRefused(t *testing.T) {
 		{"securityContext: {runAsUser: 0}", "securityContext: runAsUser is 0 and runAsNonRoot true"},
 		{"securityContext: {privileged: true}", "securityContext: privileged goes with"},
 		{"podSecurityContext: {runAsUsers: 7}", "podSecurityContext"},
+		{"tolerations: [null]", "tolerations/0': got null"},
+		{"sidecars: [{name: a, image: a, imagePullPolicy: Sometimes}]", "sidecars/0/imagePullPolicy"},
+		{"enabled: maybe", "enabled"},
 		{"priorityClassName: High", "priorityClassName"},
 		// Services.
 		{"service: {nodePort: 30306}", "service.nodePort: a Service of type ClusterIP has no port on nodes"},
@@ -189,6 +192,10 @@ func TestNotRefused(t *testing.T) {
 		"resources: {requests: {hugepages-2Mi: 4Mi, example.com/disk: 1}, limits: {hugepages-2Mi: 4Mi, example.com/disk: 1}}",
 		"{fullnameOverride: a234567890123456789012345678901234567890, readReplicas: {count: 99}, backup: {enabled: true}}",
 		"probes: {readiness: {successThreshold: 3, initialDelaySeconds: 5}}",
+		"{enabled: false, global: {imageRegistry: a}}",
+		"sidecars: [{name: a, image: a, lifecycle: null, imagePullPolicy: '', terminationMessagePolicy: '', livenessProbe: null, ports: null, env: null, securityContext: null, resources: {limits: null}}]",
+		"{initContainers: [{name: a, image: a, readinessProbe: null, lifecycle: null}], extraVolumes: [{name: a, emptyDir: null}, {name: b, configMap: {name: c, items: null}}]}",
+		"affinity: {nodeAffinity: null, podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: null}]}}",
 	} {
 		if _, err := render(values); err != nil {
 			t.Errorf("%s: %.800v", values, err)

@@ -25,6 +25,7 @@ var given = []any{corev1.EnvVar{}, corev1.EnvFromSource{}, corev1.Volume{}, core
 
 const (
 	dnsLabel = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	portName = "^([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$"
 	envName  = "^[-._A-Za-z][-._A-Za-z0-9]*$"
 	quantity = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)([EPTGMk]i?|Ki|[mun]|[eE][0-9]{1,2})?$`
 )
@@ -59,7 +60,7 @@ var narrow = map[string]map[string]any{
 	"LabelSelector.matchLabels":                  {"$ref": "#/definitions/labels"},
 	"Probe.successThreshold":                     {"minimum": 1}, "Probe.failureThreshold": {"minimum": 1}, "Probe.periodSeconds": {"minimum": 1}, "Probe.timeoutSeconds": {"minimum": 1},
 	"Probe.initialDelaySeconds": {"minimum": 0}, "Probe.terminationGracePeriodSeconds": {"minimum": 1},
-	"ContainerPort.name":          {"maxLength": 15, "pattern": "^[a-z0-9]*(-?[a-z0-9]+)*$"},
+	"ContainerPort.name":          {"maxLength": 15, "pattern": "^(|([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*)$"},
 	"NetworkPolicyPort.endPort":   {"minimum": 1, "maximum": 65535},
 	"IPBlock.cidr":                {"pattern": "^[0-9a-fA-F.:]+/[0-9]{1,3}$"},
 	"fsGroupChangePolicy":         one("OnRootMismatch", "Always"),
@@ -101,14 +102,14 @@ var ifThen = map[string]map[string]any{
 	"EnvFromSource":            {"oneOf": []any{map[string]any{"required": []string{"configMapRef"}}, map[string]any{"required": []string{"secretRef"}}}},
 	"Probe": {"oneOf": []any{map[string]any{"required": []string{"exec"}}, map[string]any{"required": []string{"httpGet"}}, map[string]any{"required": []string{"tcpSocket"}},
 		map[string]any{"required": []string{"grpc"}}}},
-	"SeccompProfile": {"if": map[string]any{"properties": map[string]any{"type": one("Localhost")}}, "then": map[string]any{"required": []string{"localhostProfile"}},
+	"SeccompProfile": {"if": map[string]any{"properties": map[string]any{"type": one("Localhost")}}, "then": map[string]any{"required": []string{"localhostProfile"}, "properties": map[string]any{"localhostProfile": map[string]any{"type": "string"}}},
 		"else": map[string]any{"properties": map[string]any{"localhostProfile": map[string]any{"type": "null"}}}},
 }
 
 // operators are the rules for a requirement of a selector: these operators need values, and others have none.
 func operators(valued ...string) map[string]any {
 	is := map[string]any{"properties": map[string]any{"operator": one(valued...)}}
-	return map[string]any{"if": is, "then": map[string]any{"required": []string{"values"}, "properties": map[string]any{"values": map[string]any{"minItems": 1}}},
+	return map[string]any{"if": is, "then": map[string]any{"required": []string{"values"}, "properties": map[string]any{"values": map[string]any{"type": "array", "minItems": 1}}},
 		"else": map[string]any{"properties": map[string]any{"values": map[string]any{"maxItems": 0}}}}
 }
 
@@ -123,7 +124,9 @@ func when(is map[string]any, must ...string) func(field string, so map[string]an
 var (
 	needed = []string{"Container.image", "ConfigMapVolumeSource.name", "SecretVolumeSource.secretName", "ConfigMapProjection.name", "SecretProjection.name", "ConfigMapEnvSource.name",
 		"SecretEnvSource.name", "ConfigMapKeySelector.name", "SecretKeySelector.name"}
-	left = []string{"ResourceClaim.request", "PersistentVolumeClaimTemplate.metadata", "ExecAction.command"}
+	// counted are types of which just some fields may be there: null would be one of them.
+	counted = []string{"NetworkPolicyPeer", "EnvVarSource", "VolumeProjection", "LifecycleHandler", "Probe", "EnvFromSource", "DownwardAPIVolumeFile"}
+	left    = []string{"ResourceClaim.request", "PersistentVolumeClaimTemplate.metadata", "ExecAction.command"}
 )
 
 func one(of ...string) map[string]any { return map[string]any{"enum": of} }
@@ -131,7 +134,15 @@ func one(of ...string) map[string]any { return map[string]any{"enum": of} }
 // known makes schemas of types of Go, by their names.
 type known map[string]map[string]any
 
-// of is the schema of a type; optional values that are no map and no list may be null as well.
+// orNull is a schema that null has too: Kubernetes takes it for what is not there, and a value that is deleted by null stays so with --reuse-values.
+func orNull(schema map[string]any, optional bool) map[string]any {
+	if optional {
+		return map[string]any{"if": map[string]any{"type": "null"}, "else": schema}
+	}
+	return schema
+}
+
+// of is the schema of a type; optional values may be null as well.
 func (k known) of(t reflect.Type, optional bool) map[string]any {
 	kind := func(name string, more map[string]any) map[string]any {
 		s := map[string]any{"type": name}
@@ -143,9 +154,9 @@ func (k known) of(t reflect.Type, optional bool) map[string]any {
 	}
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
-		return map[string]any{"type": []string{"string", "number"}, "pattern": quantity, "minimum": 0}
+		return orNull(map[string]any{"type": []string{"string", "number"}, "pattern": quantity, "minimum": 0}, optional)
 	case reflect.TypeFor[intstr.IntOrString]():
-		return map[string]any{"type": []string{"integer", "string"}}
+		return orNull(map[string]any{"type": []string{"integer", "string"}, "minimum": 1, "maximum": 65535, "pattern": portName, "maxLength": 15}, optional)
 	case reflect.TypeFor[metav1.Time]():
 		return kind("string", nil)
 	}
@@ -161,12 +172,12 @@ func (k known) of(t reflect.Type, optional bool) map[string]any {
 	case reflect.Int64, reflect.Uint64:
 		return kind("integer", nil)
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": k.of(t.Elem(), false)}
+		return kind("array", map[string]any{"items": k.of(t.Elem(), false)})
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": k.of(t.Elem(), false)}
+		return kind("object", map[string]any{"additionalProperties": k.of(t.Elem(), false)})
 	case reflect.Struct:
 		k.add(t)
-		return map[string]any{"$ref": "#/definitions/k8s." + t.Name()}
+		return orNull(map[string]any{"$ref": "#/definitions/k8s." + t.Name()}, optional)
 	}
 	panic("a field of " + t.String())
 }
@@ -199,14 +210,20 @@ func (k known) fields(t reflect.Type, of string, fields map[string]any, required
 		}
 		full := of + "." + name
 		must := !strings.Contains(options, "omit") && !slices.Contains(left, full) || slices.Contains(needed, full)
-		s := k.of(f.Type, !must)
+		optional := !must && !slices.Contains(counted, of)
+		s := k.of(f.Type, optional)
 		for _, n := range []string{name, full} {
 			maps.Copy(s, narrow[n])
-			if narrow[n]["enum"] != nil {
+			if enum, is := narrow[n]["enum"].([]string); is {
 				delete(s, "type")
+				if optional && f.Type.Kind() == reflect.String && !slices.Contains(enum, "") {
+					enum = append([]string{""}, enum...)
+				}
+				s["enum"] = enum
+				s = orNull(s, optional)
 			}
 			if narrow[n]["$ref"] != nil {
-				s = narrow[n]
+				s = orNull(narrow[n], optional)
 			}
 		}
 		fields[name] = s
@@ -223,8 +240,8 @@ func TestSchemaKnowsKubernetes(t *testing.T) {
 	for _, v := range given {
 		k.add(reflect.TypeOf(v))
 	}
-	k["ResourceRequirements"]["properties"].(map[string]any)["limits"] = map[string]any{"$ref": "#/definitions/k8s.ResourceList"}
-	k["ResourceRequirements"]["properties"].(map[string]any)["requests"] = map[string]any{"$ref": "#/definitions/k8s.ResourceList"}
+	k["ResourceRequirements"]["properties"].(map[string]any)["limits"] = orNull(map[string]any{"$ref": "#/definitions/k8s.ResourceList"}, true)
+	k["ResourceRequirements"]["properties"].(map[string]any)["requests"] = orNull(map[string]any{"$ref": "#/definitions/k8s.ResourceList"}, true)
 	k["ResourceList"] = map[string]any{"type": "object", "additionalProperties": false, "patternProperties": map[string]any{
 		`^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGT]i|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$`: k.of(reflect.TypeFor[resource.Quantity](), false)}}
 	var lines []string

@@ -78,7 +78,8 @@ volumes, containers and ports are known by what is there.
 {{- if has .name $volumes -}}
 {{- fail (printf "%sextraVolumes: the name %s comes twice, or is that of a volume of the chart's own (%s): take another one" $.of .name (join ", " $volumes)) -}}
 {{- end -}}
-{{- if gt (len .) 2 }}{{ fail (printf "%sextraVolumes: %s is several kinds of volume at once (%s): it can be one" $.of .name (keys (omit . "name") | sortAlpha | join ", ")) }}{{ end -}}
+{{- $kinds := list }}{{ range $kind, $is := omit . "name" }}{{ if not (kindIs "invalid" $is) }}{{ $kinds = append $kinds $kind }}{{ end }}{{ end -}}
+{{- if gt (len $kinds) 1 }}{{ fail (printf "%sextraVolumes: %s is several kinds of volume at once (%s): it can be one" $.of .name ($kinds | sortAlpha | join ", ")) }}{{ end -}}
 {{- $volumes = append $volumes .name -}}
 {{- end -}}
 {{- $spreads := list -}}
@@ -98,7 +99,7 @@ volumes, containers and ports are known by what is there.
 {{- $stays := or (eq $kind "a sidecars") (eq (.restartPolicy | default "") "Always") -}}
 {{- if not $stays -}}
 {{- range list "livenessProbe" "readinessProbe" "startupProbe" "lifecycle" -}}
-{{- if hasKey $c . }}{{ fail (printf "%s: %s has a %s, which only containers with restartPolicy: Always have" $value $c.name .) }}{{ end -}}
+{{- if index $c . }}{{ fail (printf "%s: %s has a %s, which only containers with restartPolicy: Always have" $value $c.name .) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- include "trireme.containerFits" (dict "of" $.of "value" $value "own" $own "c" . "volumes" $volumes "pod" $.pod) -}}

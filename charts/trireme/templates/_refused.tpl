@@ -5,6 +5,7 @@ or changed by then. What is of a pod's parts together is in _fits.tpl.
 {{- define "trireme.refuse" -}}
 {{- include "trireme.refuseSettings" . -}}
 {{- include "trireme.refuseServices" . -}}
+{{- include "trireme.refusePolicies" . -}}
 {{- include "trireme.refuseSizes" . -}}
 {{- include "trireme.refuseTimes" . -}}
 {{- include "trireme.refusePods" . -}}
@@ -121,6 +122,91 @@ trace_statement_text: use tracing.statementText
 {{- range include "trireme.ports" (list (index . 1)) | fromYamlArray -}}
 {{- if or (lt (int .) 1) (gt (int .) 65535) }}{{ fail (printf "%s: %d is no port: ports are 1 to 65535" (index (first $ports) 0) (int .)) }}{{ end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The bits of an address, as 0 and 1; empty: it is none. */}}
+{{- define "trireme.bits" -}}
+{{- if regexMatch `^[0-9]{1,3}([.][0-9]{1,3}){3}$` . -}}
+{{- $bits := "" -}}
+{{- $wrong := false -}}
+{{- range splitList "." . -}}
+{{- if or (gt (atoi .) 255) (and (hasPrefix "0" .) (ne . "0")) }}{{ $wrong = true }}{{ end -}}
+{{- $bits = printf "%s%08b" $bits (atoi .) -}}
+{{- end -}}
+{{- if not $wrong }}{{ $bits }}{{ end -}}
+{{- else if regexMatch `^([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4})*)?(::)?([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4})*)?$` . -}}
+{{- $of := dict "0" "0000" "1" "0001" "2" "0010" "3" "0011" "4" "0100" "5" "0101" "6" "0110" "7" "0111" "8" "1000" "9" "1001" "a" "1010" "b" "1011" "c" "1100" "d" "1101" "e" "1110" "f" "1111" -}}
+{{- $halves := splitList "::" . -}}
+{{- $parts := list -}}
+{{- range $halves }}{{ $parts = append $parts (without (splitList ":" .) "") }}{{ end -}}
+{{- $left := index $parts 0 -}}
+{{- $right := list -}}
+{{- if gt (len $halves) 1 }}{{ $right = index $parts 1 }}{{ end -}}
+{{- $missing := sub 8 (add (len $left) (len $right)) | int -}}
+{{- if ternary (ge $missing 1) (eq $missing 0) (gt (len $halves) 1) -}}
+{{- $zeros := list }}{{ range until $missing }}{{ $zeros = append $zeros "0" }}{{ end -}}
+{{- range concat $left $zeros $right }}{{ range regexFindAll "." (printf "000%s" (lower .) | trunc -4) -1 }}{{ get $of . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The bits that addresses of a range begin with; fails if it is none: {of, range}. */}}
+{{- define "trireme.rangeBits" -}}
+{{- $parts := splitList "/" .range -}}
+{{- $bits := include "trireme.bits" (first $parts) -}}
+{{- if or (ne (len $parts) 2) (not $bits) (not (regexMatch "^(0|[1-9][0-9]{0,2})$" (last $parts))) -}}
+{{- fail (printf "%s: %s is no range of addresses, which is as 10.0.0.0/8 or fd00::/8" .of .range) -}}
+{{- end -}}
+{{- $length := last $parts | atoi -}}
+{{- if gt $length (len $bits) }}{{ fail (printf "%s: %s: addresses have no more than %d bits" .of .range (len $bits)) }}{{ end -}}
+{{- if contains "1" (substr $length (len $bits) $bits) -}}
+{{- fail (printf "%s: %s is an address in a range: a range has nothing behind its first %d bits, as 10.0.0.0/8, and a single address is a range by /%d" .of .range $length (len $bits)) -}}
+{{- end -}}
+{{- ternary "4" "6" (eq (len $bits) 32) }}{{ substr 0 $length $bits -}}
+{{- end -}}
+
+{{/* Who is named by networkPolicy: {of, peers}. */}}
+{{- define "trireme.refusePeers" -}}
+{{- $of := .of -}}
+{{- range .peers -}}
+{{- with .ipBlock -}}
+{{- $cidr := .cidr -}}
+{{- $all := include "trireme.rangeBits" (dict "of" $of "range" $cidr) -}}
+{{- range .except -}}
+{{- $part := include "trireme.rangeBits" (dict "of" $of "range" .) -}}
+{{- if or (not (hasPrefix $all $part)) (eq $all $part) }}{{ fail (printf "%s: except: %s is no part of %s, of which it is to be taken" $of . $cidr) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the API would not take of NetworkPolicies, which Helm applies when it has changed pods already. */}}
+{{- define "trireme.refusePolicies" -}}
+{{- with .Values.networkPolicy -}}
+{{- include "trireme.refusePeers" (dict "of" "networkPolicy.clients" "peers" .clients) -}}
+{{- include "trireme.refusePeers" (dict "of" "networkPolicy.monitoring" "peers" .monitoring) -}}
+{{- with .egress -}}
+{{- range $key := list "dns" "apiServer" "etcd" "tracing" -}}
+{{- include "trireme.refusePeers" (dict "of" (printf "networkPolicy.egress.%s" $key) "peers" (index $.Values.networkPolicy.egress $key)) -}}
+{{- end -}}
+{{- range .extra -}}
+{{- include "trireme.refusePeers" (dict "of" "networkPolicy.egress.extra" "peers" .to) -}}
+{{- range .ports -}}
+{{- if not (kindIs "invalid" .endPort) -}}
+{{- if or (kindIs "invalid" .port) (kindIs "string" .port) -}}
+{{- fail (printf "networkPolicy.egress.extra: endPort %d goes with a port that is a number, from which it is counted" (int .endPort)) -}}
+{{- else if lt (int .endPort) (int .port) -}}
+{{- fail (printf "networkPolicy.egress.extra: endPort %d is before port %d" (int .endPort) (int .port)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range list (list "service.loadBalancerSourceRanges" .Values.service.loadBalancerSourceRanges) (list "readService.loadBalancerSourceRanges" .Values.readService.loadBalancerSourceRanges) -}}
+{{- $of := index . 0 -}}
+{{- range index . 1 }}{{ $_ := include "trireme.rangeBits" (dict "of" $of "range" .) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 

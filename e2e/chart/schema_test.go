@@ -24,16 +24,21 @@ var given = []any{corev1.EnvVar{}, corev1.EnvFromSource{}, corev1.Volume{}, core
 	networkingv1.NetworkPolicyEgressRule{}, monitoringv1.RelabelConfig{}}
 
 const (
-	dnsLabel = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-	portName = "^([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$"
-	envName  = "^[-._A-Za-z][-._A-Za-z0-9]*$"
-	quantity = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)([EPTGMk]i?|Ki|[mun]|[eE][0-9]{1,2})?$`
+	dnsLabel   = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	portName   = "^([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+	dnsName    = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	keyName    = `^([-_A-Za-z0-9]|\.[-_A-Za-z0-9])[-._A-Za-z0-9]*$`
+	relative   = "^[^/]"
+	labelKey   = `([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
+	labelValue = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+	envName    = "^[-._A-Za-z][-._A-Za-z0-9]*$"
+	quantity   = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)([EPTGMk]i?|Ki|[mun]|[eE][0-9]{1,2})?$`
 )
 
 // narrow is what Kubernetes demands of a field besides its type. Of fields of the same name in every type the one without a type.
 var narrow = map[string]map[string]any{
 	"Container.name": {"pattern": dnsLabel, "maxLength": 63}, "Volume.name": {"pattern": dnsLabel, "maxLength": 63}, "VolumeMount.name": {"minLength": 1},
-	"Container.image": {"minLength": 1, "pattern": `^\S(.*\S)?$`}, "EnvVar.name": {"pattern": envName}, "VolumeMount.mountPath": {"minLength": 1, "pattern": "^[^:]+$"},
+	"Container.image": {"minLength": 1, "pattern": `^\S+$`}, "EnvVar.name": {"pattern": envName}, "VolumeMount.mountPath": {"minLength": 1, "pattern": "^/[^:]*$"},
 	"EnvFromSource.prefix":                       {"pattern": "^([-._A-Za-z][-._A-Za-z0-9]*)?$"},
 	"Container.restartPolicy":                    one("Always", "OnFailure", "Never"),
 	"pullPolicy":                                 one("", "Always", "IfNotPresent", "Never"),
@@ -53,7 +58,7 @@ var narrow = map[string]map[string]any{
 	"TopologySpreadConstraint.whenUnsatisfiable": one("DoNotSchedule", "ScheduleAnyway"),
 	"nodeAffinityPolicy":                         one("Honor", "Ignore"),
 	"nodeTaintsPolicy":                           one("Honor", "Ignore"),
-	"topologyKey":                                {"minLength": 1},
+	"topologyKey":                                {"minLength": 1, "pattern": "^" + labelKey + "$"},
 	"protocol":                                   one("TCP", "UDP", "SCTP"),
 	"ContainerPort.containerPort":                {"minimum": 1, "maximum": 65535},
 	"ContainerPort.hostPort":                     {"minimum": 0, "maximum": 65535},
@@ -78,7 +83,41 @@ var narrow = map[string]map[string]any{
 	"HostPathVolumeSource.path":   {"minLength": 1},
 	"defaultMode":                 {"minimum": 0, "maximum": 511},
 	"mode":                        {"minimum": 0, "maximum": 511},
-	"KeyToPath.key":               {"minLength": 1}, "KeyToPath.path": {"minLength": 1},
+	"KeyToPath.key":               {"pattern": keyName, "maxLength": 253}, "KeyToPath.path": {"pattern": relative},
+	"ConfigMapKeySelector.key": {"pattern": keyName, "maxLength": 253}, "SecretKeySelector.key": {"pattern": keyName, "maxLength": 253},
+	"DownwardAPIVolumeFile.path":                      {"pattern": relative},
+	"ClusterTrustBundleProjection.path":               {"pattern": relative},
+	"ServiceAccountTokenProjection.path":              {"pattern": relative},
+	"ServiceAccountTokenProjection.expirationSeconds": {"minimum": 600},
+	"ConfigMapVolumeSource.name":                      {"pattern": dnsName, "maxLength": 253},
+	"SecretVolumeSource.secretName":                   {"pattern": dnsName, "maxLength": 253},
+	"ConfigMapProjection.name":                        {"pattern": dnsName, "maxLength": 253},
+	"SecretProjection.name":                           {"pattern": dnsName, "maxLength": 253},
+	"ConfigMapEnvSource.name":                         {"pattern": dnsName, "maxLength": 253},
+	"SecretEnvSource.name":                            {"pattern": dnsName, "maxLength": 253},
+	"ConfigMapKeySelector.name":                       {"pattern": dnsName, "maxLength": 253},
+	"SecretKeySelector.name":                          {"pattern": dnsName, "maxLength": 253},
+	"PersistentVolumeClaimVolumeSource.claimName":     {"pattern": dnsName, "maxLength": 253},
+	"CSIVolumeSource.driver":                          {"pattern": `^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$`, "maxLength": 63},
+	"NFSVolumeSource.path":                            {"pattern": "^/"},
+	"HTTPHeader.name":                                 {"pattern": "^[-A-Za-z0-9]+$"},
+	"GRPCAction.port":                                 {"minimum": 1, "maximum": 65535},
+	"ExecAction.command":                              {"minItems": 1},
+	"SleepAction.seconds":                             {"minimum": 0},
+	"Toleration.key":                                  {"pattern": "^(" + labelKey + ")?$"},
+	"Toleration.value":                                {"pattern": labelValue, "maxLength": 63},
+	"LabelSelectorRequirement.key":                    {"pattern": "^" + labelKey + "$"},
+	"NodeSelectorRequirement.key":                     {"pattern": "^" + labelKey + "$"},
+	"Sysctl.name":                                     {"pattern": `^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`, "maxLength": 253},
+	"supplementalGroups":                              {"items": map[string]any{"type": "integer", "minimum": 0, "maximum": 2147483647}},
+	"ResourceRequirements.claims":                     {"maxItems": 0},
+	"ContainerResizePolicy.resourceName":              one("cpu", "memory"),
+	"ContainerResizePolicy.restartPolicy":             one("NotRequired", "RestartContainer"),
+	"ResourceFieldSelector.resource":                  {"pattern": `^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$`},
+	"ObjectFieldSelector.apiVersion":                  one("", "v1"),
+	"ObjectFieldSelector.fieldPath":                   {"pattern": `^(metadata\.(name|namespace|uid|labels|annotations)|metadata\.(labels|annotations)\['[^']+'\]|spec\.(nodeName|serviceAccountName)|status\.(hostIPs?|podIPs?))$`},
+	"PersistentVolumeClaimSpec.accessModes":           {"minItems": 1, "items": one("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")},
+	"PersistentVolumeClaimSpec.volumeMode":            one("Filesystem", "Block"),
 	"RelabelConfig.action": one("replace", "Replace", "keep", "Keep", "drop", "Drop", "hashmod", "HashMod", "labelmap", "LabelMap", "labeldrop", "LabelDrop", "labelkeep", "LabelKeep",
 		"lowercase", "Lowercase", "uppercase", "Uppercase", "keepequal", "KeepEqual", "dropequal", "DropEqual"),
 }
@@ -86,7 +125,13 @@ var narrow = map[string]map[string]any{
 // ifThen is what holds for fields of a type together, as rules of JSON Schema.
 var ifThen = map[string]map[string]any{
 	"LabelSelectorRequirement": operators("In", "NotIn"),
-	"NodeSelectorRequirement":  operators("In", "NotIn", "Gt", "Lt"),
+	"NodeSelectorRequirement": {"allOf": []any{operators("In", "NotIn", "Gt", "Lt"),
+		when(map[string]any{"operator": one("Gt", "Lt")}, "operator")("values", map[string]any{"maxItems": 1, "items": map[string]any{"pattern": "^-?[0-9]{1,18}$"}})}},
+	"NodeSelectorTerm":      {"allOf": []any{map[string]any{"properties": map[string]any{"matchFields": map[string]any{"items": map[string]any{"properties": map[string]any{"key": one("metadata.name")}}}}}}},
+	"DownwardAPIVolumeFile": {"oneOf": []any{map[string]any{"required": []string{"fieldRef"}}, map[string]any{"required": []string{"resourceFieldRef"}}}},
+	"PersistentVolumeClaimTemplate": {"allOf": []any{map[string]any{"properties": map[string]any{"spec": map[string]any{"required": []string{"accessModes", "resources"},
+		"properties": map[string]any{"accessModes": map[string]any{"type": "array"}, "resources": map[string]any{"type": "object", "required": []string{"requests"},
+			"properties": map[string]any{"requests": map[string]any{"type": "object", "required": []string{"storage"}}}}}}}}}},
 	"Toleration": {"allOf": []any{
 		when(map[string]any{"operator": one("Exists")}, "operator")("value", map[string]any{"maxLength": 0}),
 		map[string]any{"if": map[string]any{"required": []string{"tolerationSeconds"}, "properties": map[string]any{"tolerationSeconds": map[string]any{"type": "integer"}}},
@@ -94,12 +139,13 @@ var ifThen = map[string]map[string]any{
 		map[string]any{"if": map[string]any{"properties": map[string]any{"key": map[string]any{"maxLength": 0}}},
 			"then": map[string]any{"required": []string{"operator"}, "properties": map[string]any{"operator": one("Exists")}}},
 	}},
-	"TopologySpreadConstraint": {"allOf": []any{when(map[string]any{"minDomains": map[string]any{"type": "integer"}}, "minDomains")("whenUnsatisfiable", one("DoNotSchedule"))}},
-	"NetworkPolicyPeer":        {"minProperties": 1, "if": map[string]any{"required": []string{"ipBlock"}}, "then": map[string]any{"maxProperties": 1}},
-	"EnvVarSource":             {"minProperties": 1, "maxProperties": 1},
-	"VolumeProjection":         {"minProperties": 1, "maxProperties": 1},
-	"LifecycleHandler":         {"minProperties": 1, "maxProperties": 1},
-	"EnvFromSource":            {"oneOf": []any{map[string]any{"required": []string{"configMapRef"}}, map[string]any{"required": []string{"secretRef"}}}},
+	"TopologySpreadConstraint": {"allOf": []any{map[string]any{"if": map[string]any{"required": []string{"matchLabelKeys"}, "properties": map[string]any{"matchLabelKeys": map[string]any{"type": "array", "minItems": 1}}},
+		"then": map[string]any{"required": []string{"labelSelector"}, "properties": map[string]any{"labelSelector": map[string]any{"type": "object"}}}}, when(map[string]any{"minDomains": map[string]any{"type": "integer"}}, "minDomains")("whenUnsatisfiable", one("DoNotSchedule"))}},
+	"NetworkPolicyPeer": {"minProperties": 1, "if": map[string]any{"required": []string{"ipBlock"}}, "then": map[string]any{"maxProperties": 1}},
+	"EnvVarSource":      {"minProperties": 1, "maxProperties": 1},
+	"VolumeProjection":  {"minProperties": 1, "maxProperties": 1},
+	"LifecycleHandler":  {"minProperties": 1, "maxProperties": 1},
+	"EnvFromSource":     {"oneOf": []any{map[string]any{"required": []string{"configMapRef"}}, map[string]any{"required": []string{"secretRef"}}}},
 	"Probe": {"oneOf": []any{map[string]any{"required": []string{"exec"}}, map[string]any{"required": []string{"httpGet"}}, map[string]any{"required": []string{"tcpSocket"}},
 		map[string]any{"required": []string{"grpc"}}}},
 	"SeccompProfile": {"if": map[string]any{"properties": map[string]any{"type": one("Localhost")}}, "then": map[string]any{"required": []string{"localhostProfile"}, "properties": map[string]any{"localhostProfile": map[string]any{"type": "string"}}},
@@ -123,10 +169,10 @@ func when(is map[string]any, must ...string) func(field string, so map[string]an
 // needed are fields that Kubernetes demands though their type does not say so, and left those that it has by the type and does not demand.
 var (
 	needed = []string{"Container.image", "ConfigMapVolumeSource.name", "SecretVolumeSource.secretName", "ConfigMapProjection.name", "SecretProjection.name", "ConfigMapEnvSource.name",
-		"SecretEnvSource.name", "ConfigMapKeySelector.name", "SecretKeySelector.name"}
+		"SecretEnvSource.name", "ConfigMapKeySelector.name", "SecretKeySelector.name", "ExecAction.command"}
 	// counted are types of which just some fields may be there: null would be one of them.
 	counted = []string{"NetworkPolicyPeer", "EnvVarSource", "VolumeProjection", "LifecycleHandler", "Probe", "EnvFromSource", "DownwardAPIVolumeFile"}
-	left    = []string{"ResourceClaim.request", "PersistentVolumeClaimTemplate.metadata", "ExecAction.command"}
+	left    = []string{"ResourceClaim.request", "PersistentVolumeClaimTemplate.metadata"}
 )
 
 func one(of ...string) map[string]any { return map[string]any{"enum": of} }

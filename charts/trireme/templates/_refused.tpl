@@ -265,6 +265,62 @@ that it does not start.
 {{- printf "%.3f" $sum -}}
 {{- end -}}
 
+{{/* backup.schedule, whose parts are to be parted by one blank each. */}}
+{{- define "trireme.schedule" -}}
+{{- regexReplaceAll `\s+` (trim .schedule) " " -}}
+{{- end -}}
+
+{{- define "trireme.refuseSchedule" -}}
+{{- $how := "it is minute, hour, day of the month, month and day of the week, as '0 2 * * *', or @hourly, @daily, @weekly, @monthly, @yearly or @every 6h" -}}
+{{- if regexMatch "^(CRON_)?TZ=" . -}}
+{{- fail (printf "backup.schedule: %s: Kubernetes takes no time zone there: write it as backup.timeZone" .) -}}
+{{- else if hasPrefix "@every " . -}}
+{{- $every := trimPrefix "@every " . -}}
+{{- if not (regexMatch "^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$" $every) -}}
+{{- fail (printf "backup.schedule: %s: @every is followed by a length of time, as 6h or 1h30m" .) -}}
+{{- else if lt (include "trireme.seconds" $every | float64) 60.0 -}}
+{{- fail (printf "backup.schedule: %s is less than a minute" .) -}}
+{{- end -}}
+{{- else if hasPrefix "@" . -}}
+{{- if not (has . (list "@yearly" "@annually" "@monthly" "@weekly" "@daily" "@midnight" "@hourly")) }}{{ fail (printf "backup.schedule: there is no %s: %s" . $how) }}{{ end -}}
+{{- else -}}
+{{- $fields := splitList " " . -}}
+{{- if ne (len $fields) 5 }}{{ fail (printf "backup.schedule: %q has %d parts, and 5 are needed: %s" . (len (without $fields "")) $how) }}{{ end -}}
+{{- $parts := list "minute" "hour" "day of the month" "month" "day of the week" -}}
+{{- $least := list 0 0 1 1 0 -}}
+{{- $most := list 59 23 31 12 6 -}}
+{{- $months := dict "jan" 1 "feb" 2 "mar" 3 "apr" 4 "may" 5 "jun" 6 "jul" 7 "aug" 8 "sep" 9 "oct" 10 "nov" 11 "dec" 12 -}}
+{{- $days := dict "sun" 0 "mon" 1 "tue" 2 "wed" 3 "thu" 4 "fri" 5 "sat" 6 -}}
+{{- $names := list dict dict dict $months $days -}}
+{{- range $i, $field := $fields -}}
+{{- $part := index $parts $i -}}
+{{- range $item := splitList "," $field -}}
+{{- $ends := splitList "-" (regexReplaceAll "/[1-9][0-9]{0,3}$" $item "" | lower) -}}
+{{- if not (has (join "-" $ends) (list "*" "?")) -}}
+{{- $values := list -}}
+{{- range $ends -}}
+{{- if hasKey (index $names $i) . -}}
+{{- $values = append $values (get (index $names $i) .) -}}
+{{- else if not (regexMatch "^[0-9]{1,2}$" .) -}}
+{{- fail (printf "backup.schedule: %q is no %s: %s" $item $part $how) -}}
+{{- else if and (eq $i 4) (eq (atoi .) 7) -}}
+{{- fail "backup.schedule: there is no day 7 of the week here: Sunday is 0" -}}
+{{- else if or (lt (atoi .) (index $least $i)) (gt (atoi .) (index $most $i)) -}}
+{{- fail (printf "backup.schedule: %s is no %s, which is %d to %d" . $part (index $least $i) (index $most $i)) -}}
+{{- else -}}
+{{- $values = append $values (atoi .) -}}
+{{- end -}}
+{{- end -}}
+{{- if gt (len $values) 2 }}{{ fail (printf "backup.schedule: %q is no %s: %s" $item $part $how) }}{{ end -}}
+{{- if gt (int (first $values)) (int (last $values)) -}}
+{{- fail (printf "backup.schedule: %s of the %s ends before it begins: write two of them, parted by a comma" $item $part) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "trireme.refuseTimes" -}}
 {{- with .Values.backup -}}
 {{- if .enabled -}}
@@ -273,22 +329,7 @@ that it does not start.
 {{- fail (printf "backup.timeZone: there is no time zone %q: names are those of the IANA database, as Europe/Berlin or UTC, in this spelling; empty is that of the cluster's control plane" .) -}}
 {{- end -}}
 {{- end -}}
-{{- if not (hasPrefix "@" .schedule) -}}
-{{- $parts := list "minute" "hour" "day of the month" "month" "day of the week" -}}
-{{- $names := dict "jan" 1 "feb" 2 "mar" 3 "apr" 4 "may" 5 "jun" 6 "jul" 7 "aug" 8 "sep" 9 "oct" 10 "nov" 11 "dec" 12 "sun" 0 "mon" 1 "tue" 2 "wed" 3 "thu" 4 "fri" 5 "sat" 6 -}}
-{{- range $i, $field := regexSplit " +" .schedule -1 -}}
-{{- range splitList "," $field -}}
-{{- $ends := splitList "-" (regexReplaceAll "/.*" . "" | lower) -}}
-{{- if eq (len $ends) 2 -}}
-{{- $from := index $ends 0 -}}
-{{- $to := index $ends 1 -}}
-{{- if gt (ternary (get $names $from) (atoi $from) (hasKey $names $from) | int) (ternary (get $names $to) (atoi $to) (hasKey $names $to) | int) -}}
-{{- fail (printf "backup.schedule: %s of the %s ends before it begins: write two of them, parted by a comma" . (index $parts $i)) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- include "trireme.refuseSchedule" (include "trireme.schedule" .) -}}
 {{- end -}}
 {{- end -}}
 {{- with (.Values.upgrade).check -}}

@@ -192,6 +192,10 @@ volumes, containers and ports are known by what is there.
 {{- range $what, $size := $all -}}
 {{- $amount := include "trireme.amount" $size | float64 -}}
 {{- if gt $amount 9.2e18 }}{{ fail (printf "%s.%s.%s: %v is more than Kubernetes can count" $resources $which $what $size) }}{{ end -}}
+{{- if hasPrefix "hugepages-" $what -}}
+{{- $page := include "trireme.amount" (trimPrefix "hugepages-" $what) | float64 | int64 -}}
+{{- if or (eq $page 0) (ne (mod (int64 $amount) (max 1 $page)) 0) }}{{ fail (printf "%s.%s.%s: %v is no multiple of its pages" $resources $which $what $size) }}{{ end -}}
+{{- end -}}
 {{- if or (and (eq $what "memory") (lt $amount 6291456.0) (or (eq $which "limits") (gt $amount 0.0))) (and (eq $what "cpu") (eq $which "limits") (lt $amount 0.001)) -}}
 {{- fail (printf "%s.%s.%s: with %v no container starts; memory is in bytes, as 512Mi, and cpu in processors, as 500m. For no limit leave it out" $resources $which $what $size) -}}
 {{- end -}}

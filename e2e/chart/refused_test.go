@@ -6,6 +6,8 @@ import (
 
 	common "helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 )
 
 // TestRefused: what cannot work is refused while the chart is rendered, before anything is made or changed, and the answer names the value and says why.
@@ -76,6 +78,67 @@ func TestRefused(t *testing.T) {
 		{"securityContext: {runAsUser: 0}", "securityContext: runAsUser is 0 and runAsNonRoot true"},
 		{"securityContext: {privileged: true}", "securityContext: privileged goes with"},
 		{"podSecurityContext: {runAsUsers: 7}", "podSecurityContext"},
+		{"tolerations: [null]", "tolerations/0': got null"},
+		{"sidecars: [{name: a, image: a, imagePullPolicy: Sometimes}]", "sidecars/0/imagePullPolicy"},
+		{"enabled: maybe", "enabled"},
+		{"tolerations: [{key: a, operator: Gt, value: '1'}]", "tolerations/0/operator"},
+		{"extraVolumes: [{name: a, downwardAPI: {items: [{path: a, fieldRef: {fieldPath: status.podIP}}]}}]", "downwardAPI/items/0/fieldRef/fieldPath"},
+		{"sidecars: [{name: a, image: a, securityContext: {capabilities: {add: [NET ADMIN]}}}]", "capabilities/add/0"},
+		{"resources: {limits: {memory: 2Gi, hugepages-2Mi: 3Mi}, requests: {hugepages-2Mi: 3Mi}}", "hugepages-2Mi: 3Mi is no multiple of its pages"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /trireme}]}", "extraVolumeMounts: at /trireme a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /etc}]}", "extraVolumeMounts: at /etc a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /var/lib}]}", "extraVolumeMounts: at /var/lib a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /usr}]}", "extraVolumeMounts: at /usr a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /bin}]}", "extraVolumeMounts: at /bin a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /sys}]}", "extraVolumeMounts: at /sys a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /dev}]}", "extraVolumeMounts: at /dev a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /proc/1}]}", "extraVolumeMounts: at /proc/1 a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /var/}]}", "extraVolumeMounts: at /var/ a volume would hide the program"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: tmp}]}", "extraVolumeMounts/0/mountPath"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /a/../etc}]}", "extraVolumeMounts: mountPath /a/../etc has '..'"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /etc/trireme/a}]}", "extraVolumeMounts: /etc/trireme/a is within /etc/trireme, a volume of the chart's own that is only read"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /a, subPath: ../b}]}", "extraVolumeMounts: subPath ../b is no path within the volume"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /a, subPath: b, subPathExpr: c}]}", "extraVolumeMounts: the mount at /a has a subPath and a subPathExpr"},
+		{"{extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /a, mountPropagation: Bidirectional}]}", "extraVolumeMounts: mountPropagation Bidirectional at /a goes with privileged"},
+		{"backup: {enabled: true, extraVolumes: [{name: a, emptyDir: {}}], extraVolumeMounts: [{name: a, mountPath: /etc}]}", "backup.extraVolumeMounts: at /etc"},
+		{"{sidecars: [{name: a, image: a, volumeMounts: [{name: tmp, mountPath: /}]}]}", "sidecars: a: volumeMounts: at / a volume"},
+		{"sidecars: [{name: a, image: a, volumeDevices: [{name: data, devicePath: /dev/x}]}]", "sidecars: a: volumeDevices: data is no claim with volumeMode: Block"},
+		{"sidecars: [{name: a, image: 'x y'}]", "sidecars/0/image"},
+		{"extraVolumes: [{name: a, configMap: {name: A b}}]", "extraVolumes/0/configMap/name"},
+		{"extraVolumes: [{name: a, secret: {secretName: A}}]", "extraVolumes/0/secret/secretName"},
+		{"extraVolumes: [{name: a, persistentVolumeClaim: {claimName: A}}]", "extraVolumes/0/persistentVolumeClaim/claimName"},
+		{"extraEnvFrom: [{configMapRef: {name: A}}]", "extraEnvFrom/0/configMapRef/name"},
+		{"extraEnvFrom: [{prefix: TRIREME_, configMapRef: {name: a}}]", "extraEnvFrom: the prefix TRIREME_ makes settings"},
+		{"extraEnv: [{name: A, valueFrom: {configMapKeyRef: {name: a, key: b c}}}]", "extraEnv/0/valueFrom/configMapKeyRef/key"},
+		{"extraEnv: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.foo}}}]", "extraEnv/0/valueFrom/fieldRef/fieldPath"},
+		{"extraEnv: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.foo}}}]", "extraEnv/0/valueFrom/resourceFieldRef/resource"},
+		{"sidecars: [{name: a, image: a, livenessProbe: {tcpSocket: {port: 70000}}}]", "sidecars/0/livenessProbe/tcpSocket/port"},
+		{"sidecars: [{name: a, image: a, livenessProbe: {httpGet: {port: nosuch_port}}}]", "sidecars/0/livenessProbe/httpGet/port"},
+		{"sidecars: [{name: a, image: a, livenessProbe: {successThreshold: 3, httpGet: {port: 80}}}]", "sidecars: a: livenessProbe.successThreshold: it can be 1 alone"},
+		{"sidecars: [{name: a, image: a, livenessProbe: {exec: {command: []}}}]", "sidecars/0/livenessProbe/exec/command"},
+		{"sidecars: [{name: a, image: a, livenessProbe: {exec: {}}}]", "sidecars/0/livenessProbe/exec"},
+		{"sidecars: [{name: a, image: a, readinessProbe: {terminationGracePeriodSeconds: 3, httpGet: {port: 80}}}]", "sidecars: a: readinessProbe.terminationGracePeriodSeconds"},
+		{"sidecars: [{name: a, image: a, lifecycle: {preStop: {sleep: {seconds: 100000}}}}]", "sidecars: a: lifecycle.preStop.sleep: 100000 s is longer than the 360 s"},
+		{"sidecars: [{name: a, image: a, ports: [{containerPort: 81, hostPort: 80}]}, {name: b, image: a, ports: [{containerPort: 82, hostPort: 80}]}]", "sidecars: b has the port of the node 80/TCP, as a has"},
+		{"sidecars: [{name: a, image: a, ports: [{name: b, containerPort: 81}, {name: b, containerPort: 82}]}]", "sidecars: a has two ports of the name b"},
+		{"sidecars: [{name: a, image: a, resources: {claims: [{name: gpu}]}}]", "sidecars/0/resources/claims"},
+		{"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Gt, values: [b]}]}]}}}", "matchExpressions/0/values/0"},
+		{"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchFields: [{key: metadata.labels, operator: In, values: [b]}]}]}}}", "matchFields/0/key"},
+		{"tolerations: [{key: a b}]", "tolerations/0/key"},
+		{"tolerations: [{key: a, operator: Equal, value: x y}]", "tolerations/0/value"},
+		{"topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, matchLabelKeys: [a]}]", "topologySpreadConstraints/0': missing property 'labelSelector'"},
+		{"podSecurityContext: {supplementalGroups: [-1]}", "podSecurityContext/supplementalGroups/0"},
+		{"podSecurityContext: {sysctls: [{name: kernel.a, value: b}, {name: kernel.a, value: c}]}", "podSecurityContext.sysctls: kernel.a comes twice"},
+		{"extraVolumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce]}}}}]", "missing property 'resources'"},
+		{"extraVolumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [RWO], resources: {requests: {storage: 1Gi}}}}}}]", "spec/accessModes/0"},
+		{"extraVolumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a, expirationSeconds: 10}}]}}]", "expirationSeconds"},
+		{"extraVolumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: a}}, {configMap: {name: b, items: [{key: k, path: a}]}}]}}]", "extraVolumes: a: the path a comes twice"},
+		{"extraVolumes: [{name: a, configMap: {name: b, items: [{key: k, path: /abs}]}}]", "configMap/items/0/path"},
+		{"extraVolumes: [{name: a, configMap: {name: b, items: [{key: k, path: a/../../b}]}}]", "extraVolumes: a: the path a/../../b is not within the volume"},
+		{"extraVolumes: [{name: a, downwardAPI: {items: [{path: a}]}}]", "downwardAPI/items/0"},
+		{"extraVolumes: [{name: a, hostPath: {path: /a/../x}}]", "extraVolumes: a: hostPath has '..'"},
+		{"extraVolumes: [{name: a, nfs: {server: a, path: rel}}]", "extraVolumes/0/nfs/path"},
+		{"upgrade: {check: {initContainers: [{name: prepare, image: a}]}}", "upgrade.check.initContainers: the name prepare"},
 		{"priorityClassName: High", "priorityClassName"},
 		// Services.
 		{"service: {nodePort: 30306}", "service.nodePort: a Service of type ClusterIP has no port on nodes"},
@@ -90,17 +153,43 @@ func TestRefused(t *testing.T) {
 		{"service: {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.300/8]}", "loadBalancerSourceRanges"},
 		{"networkPolicy: {clients: [{}]}", "networkPolicy/clients/0"},
 		{"networkPolicy: {clients: [{podSelector: {}, ipBlock: {cidr: 10.0.0.0/8}}]}", "networkPolicy/clients/0"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: 10.0.0.0/8, except: [11.0.0.0/16]}}]}", "networkPolicy.clients: except: 11.0.0.0/16 is no part of 10.0.0.0/8"},
+		{"networkPolicy: {monitoring: [{ipBlock: {cidr: 10.0.0.0/8, except: [10.0.0.0/8]}}]}", "networkPolicy.monitoring: except: 10.0.0.0/8 is no part"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: 'fd00::/8', except: [10.0.0.0/8]}}]}", "networkPolicy.clients: except: 10.0.0.0/8 is no part of fd00::/8"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: 'fd00::/16', except: ['fd01::/24']}}]}", "networkPolicy.clients: except: fd01::/24 is no part"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: 10.0.0.1/8}}]}", "networkPolicy.clients: 10.0.0.1/8 is an address in a range"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: 10.0.0.0/33}}]}", "networkPolicy.clients: 10.0.0.0/33: addresses have no more than 32 bits"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: '1:2:3/16'}}]}", "networkPolicy.clients: 1:2:3/16 is no range"},
+		{"networkPolicy: {clients: [{ipBlock: {cidr: 10.0.0.300/32}}]}", "networkPolicy.clients: 10.0.0.300/32 is no range"},
+		{"networkPolicy: {egress: {dns: [{ipBlock: {cidr: '::1/64'}}]}}", "networkPolicy.egress.dns: ::1/64 is an address in a range"},
+		{"networkPolicy: {egress: {extra: [{ports: [{port: 20, endPort: 10}]}]}}", "networkPolicy.egress.extra: endPort 10 is before port 20"},
+		{"networkPolicy: {egress: {extra: [{ports: [{port: http, endPort: 10}]}]}}", "networkPolicy.egress.extra: endPort 10 goes with a port that is a number"},
+		{"networkPolicy: {egress: {extra: [{ports: [{port: http-name-too-longggg}]}]}}", "networkPolicy/egress/extra/0/ports/0/port"},
+		{"networkPolicy: {egress: {extra: [{ports: [{port: '443'}]}]}}", "networkPolicy/egress/extra/0/ports/0/port"},
+		{"networkPolicy: {egress: {extra: [{to: [{ipBlock: {cidr: 10.0.0.0/8, except: [9.0.0.0/9]}}]}]}}", "networkPolicy.egress.extra: except: 9.0.0.0/9 is no part"},
+		{"service: {type: LoadBalancer, loadBalancerSourceRanges: [10.0.0.1/8]}", "service.loadBalancerSourceRanges: 10.0.0.1/8 is an address"},
 		{"discovery: {type: etcd, etcd: {endpoints: ['http://etcd:99999']}}", "discovery.etcd.endpoints: 99999 is no port"},
 		{"discovery: {type: etcd, etcd: {endpoints: ['etcd 2379']}}", "discovery/etcd/endpoints/0"},
 		{"tracing: {endpoint: 'a:99999'}", "tracing.endpoint: 99999 is no port"},
 		// Times.
 		{"backup: {enabled: true, timeZone: Mars/Olympus}", `backup.timeZone: there is no time zone "Mars/Olympus"`},
 		{"backup: {enabled: true, timeZone: Local}", "backup.timeZone: there is no time zone"},
-		{"backup: {enabled: true, schedule: '60 2 * * *'}", "backup/schedule"},
-		{"backup: {enabled: true, schedule: '0 2 * * 7'}", "backup/schedule"},
+		{"backup: {enabled: true, schedule: '60 2 * * *'}", "backup.schedule: 60 is no minute, which is 0 to 59"},
+		{"backup: {enabled: true, schedule: '0 2 * * 7'}", "backup.schedule: there is no day 7 of the week here: Sunday is 0"},
+		{"backup: {enabled: true, schedule: '0 2 * * 1-7'}", "backup.schedule: there is no day 7"},
+		{"backup: {enabled: true, schedule: 'CRON_TZ=UTC 0 2 * * *'}", "write it as backup.timeZone"},
+		{"backup: {enabled: true, schedule: 'TZ=UTC 0 2 * * *'}", "write it as backup.timeZone"},
+		{"backup: {enabled: true, schedule: '0 2 * *'}", "has 4 parts, and 5 are needed"},
+		{"backup: {enabled: true, schedule: ' '}", "has 0 parts, and 5 are needed"},
+		{"backup: {enabled: true, schedule: '*/0 2 * * *'}", `"*/0" is no minute`},
+		{"backup: {enabled: true, schedule: '0 2 L * *'}", `"L" is no day of the month`},
+		{"backup: {enabled: true, schedule: '0 2 * jan-feb-mar *'}", "is no month"},
+		{"backup: {enabled: true, schedule: '0 2 0 * *'}", "backup.schedule: 0 is no day of the month, which is 1 to 31"},
+		{"backup: {enabled: true, schedule: '@every 6'}", "@every is followed by a length of time"},
+		{"backup: {enabled: true, schedule: '@every 5s'}", "@every 5s is less than a minute"},
 		{"backup: {enabled: true, schedule: '0 2 * * fri-mon'}", "backup.schedule: fri-mon of the day of the week ends before it begins"},
 		{"backup: {enabled: true, schedule: '0 5-2 * * *'}", "backup.schedule: 5-2 of the hour"},
-		{"backup: {enabled: true, schedule: '@midday'}", "backup/schedule"},
+		{"backup: {enabled: true, schedule: '@midday'}", "backup.schedule: there is no @midday"},
 		{"upgrade: {check: {timeoutSeconds: 30}}", "upgrade.check.timeoutSeconds: the job would be ended after 30 s"},
 		{"monitoring: {serviceMonitor: {enabled: true, interval: 5s}}", "monitoring.serviceMonitor.scrapeTimeout: 10s is longer than"},
 		{"monitoring: {serviceMonitor: {enabled: true, relabelings: [{action: rename}]}}", "relabelings/0/action"},
@@ -189,10 +278,43 @@ func TestNotRefused(t *testing.T) {
 		"resources: {requests: {hugepages-2Mi: 4Mi, example.com/disk: 1}, limits: {hugepages-2Mi: 4Mi, example.com/disk: 1}}",
 		"{fullnameOverride: a234567890123456789012345678901234567890, readReplicas: {count: 99}, backup: {enabled: true}}",
 		"probes: {readiness: {successThreshold: 3, initialDelaySeconds: 5}}",
+		"networkPolicy: {clients: [{ipBlock: {cidr: 0.0.0.0/0, except: [10.0.0.0/8, 192.168.1.7/32]}}, {ipBlock: {cidr: '::/0', except: ['fd00::/8', '2001:DB8::7/128', '1:2:3:4:5:6:7:8/128']}}, {ipBlock: {cidr: 'fe80::/10'}}]}",
+		"networkPolicy: {egress: {enabled: true, extra: [{to: null, ports: [{port: 1000, endPort: 2000}, {port: 80-a}, {protocol: UDP}]}]}}",
+		"backup: {enabled: true, schedule: ' 0  2 ? * Sun,3-5/2 '}",
+		"backup: {enabled: true, schedule: '@every 6h'}",
+		"sidecars: [{name: backup, image: a, ports: [{name: metrics, containerPort: 81}]}, {name: check, image: a, ports: [{name: metrics, containerPort: 82}]}, {name: prepare, image: a}]",
+		"bufferPool: 536870912",
+		"persistence: {size: 1e10}",
+		"persistence: {size: '1e10'}",
+		"{extraVolumes: [{name: a, emptyDir: {medium: Memory}}], extraVolumeMounts: [{name: a, mountPath: /dev/shm}, {name: a, mountPath: /etc/ssl/certs, subPath: a..b/c}, {name: a, mountPath: /usr/share/zoneinfo}, {name: a, mountPath: /run}]}",
+		"{extraVolumes: [{name: b, persistentVolumeClaim: {claimName: c}}], sidecars: [{name: a, image: 'reg:5000/a@sha256:b', volumeDevices: [{name: b, devicePath: /dev/x}], lifecycle: {preStop: {sleep: {seconds: 5}}}}]}",
+		"extraVolumes: [{name: a, ephemeral: {volumeClaimTemplate: {spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}}}}, {name: b, downwardAPI: {items: [{path: l, fieldRef: {fieldPath: metadata.labels}}]}}]",
+		"extraEnv: [{name: A, valueFrom: {fieldRef: {apiVersion: v1, fieldPath: 'metadata.labels[''a'']'}}}, {name: B, valueFrom: {resourceFieldRef: {resource: limits.memory, divisor: 1Mi}}}]",
+		"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: example.com/a, operator: Gt, values: ['5']}], matchFields: [{key: metadata.name, operator: In, values: [node]}]}]}}}",
+		"topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: DoNotSchedule, labelSelector: {}, matchLabelKeys: [a]}]",
+		"{enabled: false, global: {imageRegistry: a}}",
+		"sidecars: [{name: a, image: a, lifecycle: null, imagePullPolicy: '', terminationMessagePolicy: '', livenessProbe: null, ports: null, env: null, securityContext: null, resources: {limits: null}}]",
+		"{initContainers: [{name: a, image: a, readinessProbe: null, lifecycle: null}], extraVolumes: [{name: a, emptyDir: null}, {name: b, configMap: {name: c, items: null}}]}",
+		"affinity: {nodeAffinity: null, podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: [{topologyKey: a, labelSelector: null}]}}",
 	} {
 		if _, err := render(values); err != nil {
 			t.Errorf("%s: %.800v", values, err)
 		}
+	}
+}
+
+// TestWrittenOtherwise: what is taken in another spelling is in manifests as it is to be read.
+func TestWrittenOtherwise(t *testing.T) {
+	r := must(t, "{bufferPool: 8589934592, backup: {enabled: true, schedule: ' 0  2 * * *\t'}, sidecars: [{name: backup, image: a, securityContext: null}]}")
+	if !strings.Contains(r.settings(t), "innodb_buffer_pool_size = 8589934592\n") {
+		t.Error(r.settings(t))
+	}
+	if is := object[*batchv1.CronJob](t, r, "CronJob/"+set+"-backup").Spec.Schedule; is != "0 2 * * *" {
+		t.Errorf("%q", is)
+	}
+	sidecar := object[*appsv1.StatefulSet](t, r, "StatefulSet/"+set).Spec.Template.Spec.Containers[1]
+	if is := sidecar.SecurityContext; is == nil || is.AllowPrivilegeEscalation == nil || *is.AllowPrivilegeEscalation {
+		t.Errorf("a sidecar has %v", is)
 	}
 }
 

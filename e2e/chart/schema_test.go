@@ -24,15 +24,21 @@ var given = []any{corev1.EnvVar{}, corev1.EnvFromSource{}, corev1.Volume{}, core
 	networkingv1.NetworkPolicyEgressRule{}, monitoringv1.RelabelConfig{}}
 
 const (
-	dnsLabel = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
-	envName  = "^[-._A-Za-z][-._A-Za-z0-9]*$"
-	quantity = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)([EPTGMk]i?|Ki|[mun]|[eE][0-9]{1,2})?$`
+	dnsLabel   = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+	portName   = "^([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*$"
+	dnsName    = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	keyName    = `^([-_A-Za-z0-9]|\.[-_A-Za-z0-9])[-._A-Za-z0-9]*$`
+	relative   = "^[^/]"
+	labelKey   = `([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?`
+	labelValue = "^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
+	envName    = "^[-._A-Za-z][-._A-Za-z0-9]*$"
+	quantity   = `^([0-9]+(\.[0-9]*)?|\.[0-9]+)([EPTGMk]i?|Ki|[mun]|[eE][0-9]{1,2})?$`
 )
 
 // narrow is what Kubernetes demands of a field besides its type. Of fields of the same name in every type the one without a type.
 var narrow = map[string]map[string]any{
 	"Container.name": {"pattern": dnsLabel, "maxLength": 63}, "Volume.name": {"pattern": dnsLabel, "maxLength": 63}, "VolumeMount.name": {"minLength": 1},
-	"Container.image": {"minLength": 1, "pattern": `^\S(.*\S)?$`}, "EnvVar.name": {"pattern": envName}, "VolumeMount.mountPath": {"minLength": 1, "pattern": "^[^:]+$"},
+	"Container.image": {"minLength": 1, "pattern": `^\S+$`}, "EnvVar.name": {"pattern": envName}, "VolumeMount.mountPath": {"minLength": 1, "pattern": "^/[^:]*$"},
 	"EnvFromSource.prefix":                       {"pattern": "^([-._A-Za-z][-._A-Za-z0-9]*)?$"},
 	"Container.restartPolicy":                    one("Always", "OnFailure", "Never"),
 	"pullPolicy":                                 one("", "Always", "IfNotPresent", "Never"),
@@ -40,7 +46,7 @@ var narrow = map[string]map[string]any{
 	"terminationMessagePolicy":                   one("File", "FallbackToLogsOnError"),
 	"mountPropagation":                           one("None", "HostToContainer", "Bidirectional"),
 	"recursiveReadOnly":                          one("Disabled", "IfPossible", "Enabled"),
-	"Toleration.operator":                        one("", "Exists", "Equal", "Lt", "Gt"),
+	"Toleration.operator":                        one("", "Exists", "Equal"),
 	"Toleration.effect":                          one("", "NoSchedule", "PreferNoSchedule", "NoExecute"),
 	"NodeSelectorRequirement.operator":           one("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"),
 	"LabelSelectorRequirement.operator":          one("In", "NotIn", "Exists", "DoesNotExist"),
@@ -52,14 +58,14 @@ var narrow = map[string]map[string]any{
 	"TopologySpreadConstraint.whenUnsatisfiable": one("DoNotSchedule", "ScheduleAnyway"),
 	"nodeAffinityPolicy":                         one("Honor", "Ignore"),
 	"nodeTaintsPolicy":                           one("Honor", "Ignore"),
-	"topologyKey":                                {"minLength": 1},
+	"topologyKey":                                {"minLength": 1, "pattern": "^" + labelKey + "$"},
 	"protocol":                                   one("TCP", "UDP", "SCTP"),
 	"ContainerPort.containerPort":                {"minimum": 1, "maximum": 65535},
 	"ContainerPort.hostPort":                     {"minimum": 0, "maximum": 65535},
 	"LabelSelector.matchLabels":                  {"$ref": "#/definitions/labels"},
 	"Probe.successThreshold":                     {"minimum": 1}, "Probe.failureThreshold": {"minimum": 1}, "Probe.periodSeconds": {"minimum": 1}, "Probe.timeoutSeconds": {"minimum": 1},
 	"Probe.initialDelaySeconds": {"minimum": 0}, "Probe.terminationGracePeriodSeconds": {"minimum": 1},
-	"ContainerPort.name":          {"maxLength": 15, "pattern": "^[a-z0-9]*(-?[a-z0-9]+)*$"},
+	"ContainerPort.name":          {"maxLength": 15, "pattern": "^(|([a-z0-9]+-)*[0-9]*[a-z][a-z0-9]*(-[a-z0-9]+)*)$"},
 	"NetworkPolicyPort.endPort":   {"minimum": 1, "maximum": 65535},
 	"IPBlock.cidr":                {"pattern": "^[0-9a-fA-F.:]+/[0-9]{1,3}$"},
 	"fsGroupChangePolicy":         one("OnRootMismatch", "Always"),
@@ -77,7 +83,43 @@ var narrow = map[string]map[string]any{
 	"HostPathVolumeSource.path":   {"minLength": 1},
 	"defaultMode":                 {"minimum": 0, "maximum": 511},
 	"mode":                        {"minimum": 0, "maximum": 511},
-	"KeyToPath.key":               {"minLength": 1}, "KeyToPath.path": {"minLength": 1},
+	"KeyToPath.key":               {"pattern": keyName, "maxLength": 253}, "KeyToPath.path": {"pattern": relative},
+	"ConfigMapKeySelector.key": {"pattern": keyName, "maxLength": 253}, "SecretKeySelector.key": {"pattern": keyName, "maxLength": 253},
+	"DownwardAPIVolumeFile.path":                      {"pattern": relative},
+	"ClusterTrustBundleProjection.path":               {"pattern": relative},
+	"ServiceAccountTokenProjection.path":              {"pattern": relative},
+	"ServiceAccountTokenProjection.expirationSeconds": {"minimum": 600},
+	"ConfigMapVolumeSource.name":                      {"pattern": dnsName, "maxLength": 253},
+	"SecretVolumeSource.secretName":                   {"pattern": dnsName, "maxLength": 253},
+	"ConfigMapProjection.name":                        {"pattern": dnsName, "maxLength": 253},
+	"SecretProjection.name":                           {"pattern": dnsName, "maxLength": 253},
+	"ConfigMapEnvSource.name":                         {"pattern": dnsName, "maxLength": 253},
+	"SecretEnvSource.name":                            {"pattern": dnsName, "maxLength": 253},
+	"ConfigMapKeySelector.name":                       {"pattern": dnsName, "maxLength": 253},
+	"SecretKeySelector.name":                          {"pattern": dnsName, "maxLength": 253},
+	"PersistentVolumeClaimVolumeSource.claimName":     {"pattern": dnsName, "maxLength": 253},
+	"CSIVolumeSource.driver":                          {"pattern": `^[A-Za-z0-9]([-.A-Za-z0-9]*[A-Za-z0-9])?$`, "maxLength": 63},
+	"NFSVolumeSource.path":                            {"pattern": "^/"},
+	"HTTPHeader.name":                                 {"pattern": "^[-A-Za-z0-9]+$"},
+	"GRPCAction.port":                                 {"minimum": 1, "maximum": 65535},
+	"ExecAction.command":                              {"minItems": 1},
+	"SleepAction.seconds":                             {"minimum": 0},
+	"Toleration.key":                                  {"pattern": "^(" + labelKey + ")?$"},
+	"Toleration.value":                                {"pattern": labelValue, "maxLength": 63},
+	"LabelSelectorRequirement.key":                    {"pattern": "^" + labelKey + "$"},
+	"NodeSelectorRequirement.key":                     {"pattern": "^" + labelKey + "$"},
+	"Sysctl.name":                                     {"pattern": `^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`, "maxLength": 253},
+	"supplementalGroups":                              {"items": map[string]any{"type": "integer", "minimum": 0, "maximum": 2147483647}},
+	"Capabilities.add":                                {"items": map[string]any{"type": "string", "pattern": "^[A-Za-z0-9_]+$"}}, "Capabilities.drop": {"items": map[string]any{"type": "string", "pattern": "^[A-Za-z0-9_]+$"}},
+	"ResourceRequirements.claims":         {"maxItems": 0},
+	"ContainerResizePolicy.resourceName":  one("cpu", "memory"),
+	"ContainerResizePolicy.restartPolicy": one("NotRequired", "RestartContainer"),
+	"ResourceFieldSelector.resource":      {"pattern": `^(limits|requests)\.(cpu|memory|ephemeral-storage|hugepages-.+)$`},
+	"ObjectFieldSelector.apiVersion":      one("", "v1"),
+	// Of spec and status newer versions have more.
+	"ObjectFieldSelector.fieldPath":         {"pattern": `^(metadata\.(name|namespace|uid)|metadata\.(labels|annotations)(\['[^']+'\])?|spec\..+|status\..+)$`},
+	"PersistentVolumeClaimSpec.accessModes": {"minItems": 1, "items": one("ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod")},
+	"PersistentVolumeClaimSpec.volumeMode":  one("Filesystem", "Block"),
 	"RelabelConfig.action": one("replace", "Replace", "keep", "Keep", "drop", "Drop", "hashmod", "HashMod", "labelmap", "LabelMap", "labeldrop", "LabelDrop", "labelkeep", "LabelKeep",
 		"lowercase", "Lowercase", "uppercase", "Uppercase", "keepequal", "KeepEqual", "dropequal", "DropEqual"),
 }
@@ -85,7 +127,13 @@ var narrow = map[string]map[string]any{
 // ifThen is what holds for fields of a type together, as rules of JSON Schema.
 var ifThen = map[string]map[string]any{
 	"LabelSelectorRequirement": operators("In", "NotIn"),
-	"NodeSelectorRequirement":  operators("In", "NotIn", "Gt", "Lt"),
+	"NodeSelectorRequirement": {"allOf": []any{operators("In", "NotIn", "Gt", "Lt"),
+		when(map[string]any{"operator": one("Gt", "Lt")}, "operator")("values", map[string]any{"maxItems": 1, "items": map[string]any{"pattern": "^-?[0-9]{1,18}$"}})}},
+	"NodeSelectorTerm":      {"allOf": []any{map[string]any{"properties": map[string]any{"matchFields": map[string]any{"items": map[string]any{"properties": map[string]any{"key": one("metadata.name")}}}}}}},
+	"DownwardAPIVolumeFile": {"allOf": []any{map[string]any{"properties": map[string]any{"fieldRef": map[string]any{"properties": map[string]any{"fieldPath": map[string]any{"pattern": `^metadata\.`}}}}}}, "oneOf": []any{map[string]any{"required": []string{"fieldRef"}}, map[string]any{"required": []string{"resourceFieldRef"}}}},
+	"PersistentVolumeClaimTemplate": {"allOf": []any{map[string]any{"properties": map[string]any{"spec": map[string]any{"required": []string{"accessModes", "resources"},
+		"properties": map[string]any{"accessModes": map[string]any{"type": "array"}, "resources": map[string]any{"type": "object", "required": []string{"requests"},
+			"properties": map[string]any{"requests": map[string]any{"type": "object", "required": []string{"storage"}}}}}}}}}},
 	"Toleration": {"allOf": []any{
 		when(map[string]any{"operator": one("Exists")}, "operator")("value", map[string]any{"maxLength": 0}),
 		map[string]any{"if": map[string]any{"required": []string{"tolerationSeconds"}, "properties": map[string]any{"tolerationSeconds": map[string]any{"type": "integer"}}},
@@ -93,22 +141,23 @@ var ifThen = map[string]map[string]any{
 		map[string]any{"if": map[string]any{"properties": map[string]any{"key": map[string]any{"maxLength": 0}}},
 			"then": map[string]any{"required": []string{"operator"}, "properties": map[string]any{"operator": one("Exists")}}},
 	}},
-	"TopologySpreadConstraint": {"allOf": []any{when(map[string]any{"minDomains": map[string]any{"type": "integer"}}, "minDomains")("whenUnsatisfiable", one("DoNotSchedule"))}},
-	"NetworkPolicyPeer":        {"minProperties": 1, "if": map[string]any{"required": []string{"ipBlock"}}, "then": map[string]any{"maxProperties": 1}},
-	"EnvVarSource":             {"minProperties": 1, "maxProperties": 1},
-	"VolumeProjection":         {"minProperties": 1, "maxProperties": 1},
-	"LifecycleHandler":         {"minProperties": 1, "maxProperties": 1},
-	"EnvFromSource":            {"oneOf": []any{map[string]any{"required": []string{"configMapRef"}}, map[string]any{"required": []string{"secretRef"}}}},
+	"TopologySpreadConstraint": {"allOf": []any{map[string]any{"if": map[string]any{"required": []string{"matchLabelKeys"}, "properties": map[string]any{"matchLabelKeys": map[string]any{"type": "array", "minItems": 1}}},
+		"then": map[string]any{"required": []string{"labelSelector"}, "properties": map[string]any{"labelSelector": map[string]any{"type": "object"}}}}, when(map[string]any{"minDomains": map[string]any{"type": "integer"}}, "minDomains")("whenUnsatisfiable", one("DoNotSchedule"))}},
+	"NetworkPolicyPeer": {"minProperties": 1, "if": map[string]any{"required": []string{"ipBlock"}}, "then": map[string]any{"maxProperties": 1}},
+	"EnvVarSource":      {"minProperties": 1, "maxProperties": 1},
+	"VolumeProjection":  {"minProperties": 1, "maxProperties": 1},
+	"LifecycleHandler":  {"minProperties": 1, "maxProperties": 1},
+	"EnvFromSource":     {"oneOf": []any{map[string]any{"required": []string{"configMapRef"}}, map[string]any{"required": []string{"secretRef"}}}},
 	"Probe": {"oneOf": []any{map[string]any{"required": []string{"exec"}}, map[string]any{"required": []string{"httpGet"}}, map[string]any{"required": []string{"tcpSocket"}},
 		map[string]any{"required": []string{"grpc"}}}},
-	"SeccompProfile": {"if": map[string]any{"properties": map[string]any{"type": one("Localhost")}}, "then": map[string]any{"required": []string{"localhostProfile"}},
+	"SeccompProfile": {"if": map[string]any{"properties": map[string]any{"type": one("Localhost")}}, "then": map[string]any{"required": []string{"localhostProfile"}, "properties": map[string]any{"localhostProfile": map[string]any{"type": "string"}}},
 		"else": map[string]any{"properties": map[string]any{"localhostProfile": map[string]any{"type": "null"}}}},
 }
 
 // operators are the rules for a requirement of a selector: these operators need values, and others have none.
 func operators(valued ...string) map[string]any {
 	is := map[string]any{"properties": map[string]any{"operator": one(valued...)}}
-	return map[string]any{"if": is, "then": map[string]any{"required": []string{"values"}, "properties": map[string]any{"values": map[string]any{"minItems": 1}}},
+	return map[string]any{"if": is, "then": map[string]any{"required": []string{"values"}, "properties": map[string]any{"values": map[string]any{"type": "array", "minItems": 1}}},
 		"else": map[string]any{"properties": map[string]any{"values": map[string]any{"maxItems": 0}}}}
 }
 
@@ -122,8 +171,10 @@ func when(is map[string]any, must ...string) func(field string, so map[string]an
 // needed are fields that Kubernetes demands though their type does not say so, and left those that it has by the type and does not demand.
 var (
 	needed = []string{"Container.image", "ConfigMapVolumeSource.name", "SecretVolumeSource.secretName", "ConfigMapProjection.name", "SecretProjection.name", "ConfigMapEnvSource.name",
-		"SecretEnvSource.name", "ConfigMapKeySelector.name", "SecretKeySelector.name"}
-	left = []string{"ResourceClaim.request", "PersistentVolumeClaimTemplate.metadata", "ExecAction.command"}
+		"SecretEnvSource.name", "ConfigMapKeySelector.name", "SecretKeySelector.name", "ExecAction.command"}
+	// counted are types of which just some fields may be there: null would be one of them.
+	counted = []string{"NetworkPolicyPeer", "EnvVarSource", "VolumeProjection", "LifecycleHandler", "Probe", "EnvFromSource", "DownwardAPIVolumeFile"}
+	left    = []string{"ResourceClaim.request", "PersistentVolumeClaimTemplate.metadata"}
 )
 
 func one(of ...string) map[string]any { return map[string]any{"enum": of} }
@@ -131,7 +182,15 @@ func one(of ...string) map[string]any { return map[string]any{"enum": of} }
 // known makes schemas of types of Go, by their names.
 type known map[string]map[string]any
 
-// of is the schema of a type; optional values that are no map and no list may be null as well.
+// orNull is a schema that null has too: Kubernetes takes it for what is not there, and a value that is deleted by null stays so with --reuse-values.
+func orNull(schema map[string]any, optional bool) map[string]any {
+	if optional {
+		return map[string]any{"if": map[string]any{"type": "null"}, "else": schema}
+	}
+	return schema
+}
+
+// of is the schema of a type; optional values may be null as well.
 func (k known) of(t reflect.Type, optional bool) map[string]any {
 	kind := func(name string, more map[string]any) map[string]any {
 		s := map[string]any{"type": name}
@@ -143,9 +202,9 @@ func (k known) of(t reflect.Type, optional bool) map[string]any {
 	}
 	switch t {
 	case reflect.TypeFor[resource.Quantity]():
-		return map[string]any{"type": []string{"string", "number"}, "pattern": quantity, "minimum": 0}
+		return orNull(map[string]any{"type": []string{"string", "number"}, "pattern": quantity, "minimum": 0}, optional)
 	case reflect.TypeFor[intstr.IntOrString]():
-		return map[string]any{"type": []string{"integer", "string"}}
+		return orNull(map[string]any{"type": []string{"integer", "string"}, "minimum": 1, "maximum": 65535, "pattern": portName, "maxLength": 15}, optional)
 	case reflect.TypeFor[metav1.Time]():
 		return kind("string", nil)
 	}
@@ -161,12 +220,12 @@ func (k known) of(t reflect.Type, optional bool) map[string]any {
 	case reflect.Int64, reflect.Uint64:
 		return kind("integer", nil)
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": k.of(t.Elem(), false)}
+		return kind("array", map[string]any{"items": k.of(t.Elem(), false)})
 	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": k.of(t.Elem(), false)}
+		return kind("object", map[string]any{"additionalProperties": k.of(t.Elem(), false)})
 	case reflect.Struct:
 		k.add(t)
-		return map[string]any{"$ref": "#/definitions/k8s." + t.Name()}
+		return orNull(map[string]any{"$ref": "#/definitions/k8s." + t.Name()}, optional)
 	}
 	panic("a field of " + t.String())
 }
@@ -199,14 +258,20 @@ func (k known) fields(t reflect.Type, of string, fields map[string]any, required
 		}
 		full := of + "." + name
 		must := !strings.Contains(options, "omit") && !slices.Contains(left, full) || slices.Contains(needed, full)
-		s := k.of(f.Type, !must)
+		optional := !must && !slices.Contains(counted, of)
+		s := k.of(f.Type, optional)
 		for _, n := range []string{name, full} {
 			maps.Copy(s, narrow[n])
-			if narrow[n]["enum"] != nil {
+			if enum, is := narrow[n]["enum"].([]string); is {
 				delete(s, "type")
+				if optional && f.Type.Kind() == reflect.String && !slices.Contains(enum, "") {
+					enum = append([]string{""}, enum...)
+				}
+				s["enum"] = enum
+				s = orNull(s, optional)
 			}
 			if narrow[n]["$ref"] != nil {
-				s = narrow[n]
+				s = orNull(narrow[n], optional)
 			}
 		}
 		fields[name] = s
@@ -223,8 +288,8 @@ func TestSchemaKnowsKubernetes(t *testing.T) {
 	for _, v := range given {
 		k.add(reflect.TypeOf(v))
 	}
-	k["ResourceRequirements"]["properties"].(map[string]any)["limits"] = map[string]any{"$ref": "#/definitions/k8s.ResourceList"}
-	k["ResourceRequirements"]["properties"].(map[string]any)["requests"] = map[string]any{"$ref": "#/definitions/k8s.ResourceList"}
+	k["ResourceRequirements"]["properties"].(map[string]any)["limits"] = orNull(map[string]any{"$ref": "#/definitions/k8s.ResourceList"}, true)
+	k["ResourceRequirements"]["properties"].(map[string]any)["requests"] = orNull(map[string]any{"$ref": "#/definitions/k8s.ResourceList"}, true)
 	k["ResourceList"] = map[string]any{"type": "object", "additionalProperties": false, "patternProperties": map[string]any{
 		`^(cpu|memory|ephemeral-storage|hugepages-[0-9]+[KMGT]i|[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)$`: k.of(reflect.TypeFor[resource.Quantity](), false)}}
 	var lines []string

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"go.yaml.in/yaml/v3"
+	"helm.sh/helm/v4/pkg/chart/common"
 	appsv1 "k8s.io/api/apps/v1"
 )
 
@@ -207,6 +208,7 @@ var mayBeNull = map[string]string{
 	"image.pullPolicy": "Kubernetes'", "monitoring.serviceMonitor.interval": "Prometheus'", "monitoring.serviceMonitor.scrapeTimeout": "Prometheus'",
 	"readReplicas.podDisruptionBudget.maxUnavailable": "the default", "service.grpc": "the default", "readService.from": "the default", "stopWaitSeconds": "the default",
 	"backup.maxAgeHours": "none, as 0", "nodePortRange": "the default", "peerTLS.identity": "authority", "networkPolicy.egress.dnsPorts": "53",
+	"enabled": "of umbrella charts",
 }
 
 // TestNullValue takes single values away that have a default: the schema names what is missing, since a node that has another setting than anybody
@@ -242,6 +244,60 @@ func TestNullValue(t *testing.T) {
 	}
 	if r := must(t, "stopWaitSeconds: 0"); !strings.Contains(r.settings(t), "stop_wait = 0s\n") {
 		t.Errorf("0 is a value:\n%s", r.settings(t))
+	}
+}
+
+// TestNullsThatStay: a default that was deleted by null has no default any more in later upgrades with --reuse-values, so that null is what templates see. For
+// maps and lists it is an empty one; only what has to be there is missed.
+func TestNullsThatStay(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(dir, "values.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := loaded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bare := *c
+	bare.Values = map[string]any{}
+	passed := []string{}
+	var try func(at []string, of map[string]any)
+	try = func(at []string, of map[string]any) {
+		for key, value := range of {
+			inner, isMap := value.(map[string]any)
+			if _, isList := value.([]any); !isMap && !isList {
+				continue
+			}
+			name := strings.Join(append(slices.Clone(at), key), ".")
+			var given map[string]any
+			if err := yaml.Unmarshal(text, &given); err != nil {
+				t.Fatal(err)
+			}
+			in := given
+			for _, k := range at {
+				in = in[k].(map[string]any)
+			}
+			in[key] = nil
+			files, err := rendered(&bare, nil, capabilities(kubeVersion), common.ReleaseOptions{Name: "prod-db", Namespace: "prod", IsUpgrade: true}, given)
+			if err == nil {
+				_, err = decoded(files)
+			}
+			if err == nil {
+				passed = append(passed, name)
+			} else if !strings.Contains(err.Error(), "at '/"+strings.ReplaceAll(name, ".", "/")+"': got null, want ") {
+				t.Errorf("%s: null: %v", name, err)
+			}
+			try(append(slices.Clone(at), key), inner)
+		}
+	}
+	try(nil, c.Values)
+	for _, must := range []string{"resources.limits", "resources.requests", "resources", "affinity", "tolerations", "podAnnotations", "podLabels", "service.annotations", "networkPolicy.clients",
+		"networkPolicy.egress.extra", "sidecars", "initContainers", "extraVolumes", "nodeSelector", "users", "settings", "imagePullSecrets", "upgrade.check.resources", "backup.resources",
+		"podSecurityContext", "securityContext", "monitoring.rules.without", "service.loadBalancerSourceRanges", "persistence.annotations", "restore", "tracing"} {
+		if !slices.Contains(passed, must) {
+			t.Errorf("%s: null is refused", must)
+		}
 	}
 }
 

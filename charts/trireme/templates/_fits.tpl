@@ -20,6 +20,7 @@
 {{- range $all -}}
 {{- $of := index . 0 -}}
 {{- $values := index . 1 -}}
+{{- $own := get (dict "backup." (list "backup") "upgrade.check." (list "check" "prepare")) $of | default (list "trireme") -}}
 {{- with $values -}}
 {{- include "trireme.refuseLabels" (dict "of" (printf "%spodLabels" $of) "labels" .podLabels) -}}
 {{- range $key, $_ := .podAnnotations -}}
@@ -35,9 +36,14 @@
 {{- end -}}
 {{- range $key := list "sidecars" "initContainers" -}}
 {{- range index $values $key -}}
-{{- if has .name (list "trireme" "backup" "check" "prepare") -}}
+{{- if has .name $own -}}
 {{- fail (printf "%s%s: the name %s is that of a container of the chart's own: take another one" $of $key .name) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range .extraEnvFrom -}}
+{{- if hasPrefix "TRIREME_" (.prefix | default "") -}}
+{{- fail (printf "%sextraEnvFrom: the prefix %s makes settings of the server of what is there: write them in settings" $of .prefix) -}}
 {{- end -}}
 {{- end -}}
 {{- range .extraEnv -}}
@@ -78,8 +84,15 @@ volumes, containers and ports are known by what is there.
 {{- if has .name $volumes -}}
 {{- fail (printf "%sextraVolumes: the name %s comes twice, or is that of a volume of the chart's own (%s): take another one" $.of .name (join ", " $volumes)) -}}
 {{- end -}}
-{{- if gt (len .) 2 }}{{ fail (printf "%sextraVolumes: %s is several kinds of volume at once (%s): it can be one" $.of .name (keys (omit . "name") | sortAlpha | join ", ")) }}{{ end -}}
+{{- $kinds := list }}{{ range $kind, $is := omit . "name" }}{{ if not (kindIs "invalid" $is) }}{{ $kinds = append $kinds $kind }}{{ end }}{{ end -}}
+{{- if gt (len $kinds) 1 }}{{ fail (printf "%sextraVolumes: %s is several kinds of volume at once (%s): it can be one" $.of .name ($kinds | sortAlpha | join ", ")) }}{{ end -}}
 {{- $volumes = append $volumes .name -}}
+{{- include "trireme.volumeFits" (dict "of" $.of "volume" .) -}}
+{{- end -}}
+{{- $sysctls := list -}}
+{{- range (.pod.securityContext).sysctls -}}
+{{- if has .name $sysctls }}{{ fail (printf "%spodSecurityContext.sysctls: %s comes twice" $.of .name) }}{{ end -}}
+{{- $sysctls = append $sysctls .name -}}
 {{- end -}}
 {{- $spreads := list -}}
 {{- range .pod.topologySpreadConstraints -}}
@@ -89,6 +102,7 @@ volumes, containers and ports are known by what is there.
 {{- end -}}
 {{- $names := list -}}
 {{- $ports := dict -}}
+{{- $ownPorts := dict -}}
 {{- range $kind, $list := dict "a sidecars" (.pod.containers | default list) "b initContainers" (.pod.initContainers | default list) -}}
 {{- $value := printf "%s%s" $.of (regexReplaceAll "^. " $kind "") -}}
 {{- range $i, $c := $list -}}
@@ -98,15 +112,25 @@ volumes, containers and ports are known by what is there.
 {{- $stays := or (eq $kind "a sidecars") (eq (.restartPolicy | default "") "Always") -}}
 {{- if not $stays -}}
 {{- range list "livenessProbe" "readinessProbe" "startupProbe" "lifecycle" -}}
-{{- if hasKey $c . }}{{ fail (printf "%s: %s has a %s, which only containers with restartPolicy: Always have" $value $c.name .) }}{{ end -}}
+{{- if index $c . }}{{ fail (printf "%s: %s has a %s, which only containers with restartPolicy: Always have" $value $c.name .) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- include "trireme.containerFits" (dict "of" $.of "value" $value "own" $own "c" . "volumes" $volumes "pod" $.pod) -}}
+{{- $here := list -}}
 {{- range .ports -}}
+{{- with .name -}}
+{{- if has . $here }}{{ fail (printf "%s: %s has two ports of the name %s" $value $c.name .) }}{{ end -}}
+{{- $here = append $here . -}}
+{{- end -}}
 {{- $is := printf "%v/%s" .containerPort (.protocol | default "TCP") -}}
-{{- range $key := ternary (list $is) (list .name $is) (empty .name) -}}
+{{- $keys := list $is -}}
+{{- /* Names are found by Services, which are of the chart's own container. */}}
+{{- if and .name (or $own (hasKey $ownPorts .name)) }}{{ $keys = prepend $keys .name }}{{ end -}}
+{{- with .hostPort }}{{ $keys = append $keys (printf "of the node %v/%s" . ($is | regexFind "[A-Z]+$")) }}{{ end -}}
+{{- range $key := $keys -}}
 {{- if and $stays (hasKey $ports $key) }}{{ fail (printf "%s: %s has the port %s, as %s has: containers of a pod share its address, and the Services find ports by their names" $value $c.name $key (get $ports $key)) }}{{ end -}}
 {{- if $stays }}{{ $_ := set $ports $key $c.name }}{{ end -}}
+{{- if $own }}{{ $_ := set $ownPorts $key true }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
@@ -125,13 +149,27 @@ volumes, containers and ports are known by what is there.
 {{- end -}}
 {{- $mounts := ternary (printf "%sextraVolumeMounts" .of) (printf "%s: %s: volumeMounts" .value .c.name) .own -}}
 {{- $paths := list -}}
+{{- $readOnly := list -}}
 {{- range .c.volumeMounts -}}
+{{- if regexMatch `(^|/)[.][.](/|$)` .mountPath }}{{ fail (printf "%s: mountPath %s has '..': write the path that is meant" $mounts .mountPath) }}{{ end -}}
+{{- if and .subPath .subPathExpr }}{{ fail (printf "%s: the mount at %s has a subPath and a subPathExpr: it can have one" $mounts .mountPath) }}{{ end -}}
+{{- range list (.subPath | default "") (.subPathExpr | default "") -}}
+{{- if or (hasPrefix "/" .) (regexMatch `(^|/)[.][.](/|$)` .) }}{{ fail (printf "%s: subPath %s is no path within the volume: it does not begin with '/', and has no '..'" $mounts .) }}{{ end -}}
+{{- end -}}
+{{- if and (eq (.mountPropagation | default "") "Bidirectional") (not (($.c.securityContext).privileged)) }}{{ fail (printf "%s: mountPropagation Bidirectional at %s goes with privileged containers alone" $mounts .mountPath) }}{{ end -}}
 {{- $path := clean (printf "/%s" .mountPath) -}}
 {{- if has $path $paths }}{{ fail (printf "%s: two volumes are mounted at %s, or one of the chart's own is there (%s): take another mountPath" $mounts .mountPath (join ", " $paths)) }}{{ end -}}
 {{- if not (has .name $.volumes) }}{{ fail (printf "%s: there is no volume %s to be mounted at %s: give %sextraVolumes one of that name. There are %s" $mounts .name .mountPath $.of (join ", " $.volumes)) }}{{ end -}}
-{{- if and $.own (or (eq $path "/") (eq $path "/var/lib/trireme/data") (hasPrefix "/var/lib/trireme/data/" $path)) }}{{ fail (printf "%s: at %s a volume would hide the program or its data: take another mountPath" $mounts .mountPath) }}{{ end -}}
+{{- if and $.own (or (has $path (list "/trireme" "/etc" "/usr" "/bin" "/lib" "/var" "/var/lib" "/sys" "/dev" "/var/run/secrets/kubernetes.io/serviceaccount" "/run/secrets/kubernetes.io/serviceaccount")) (regexMatch "^(/var/lib/trireme/data|/trireme)(/|$)" $path)) }}{{ fail (printf "%s: at %s a volume would hide the program, its data or what it needs: take another mountPath" $mounts .mountPath) }}{{ end -}}
+{{- if or (eq $path "/") (regexMatch "^/proc(/|$)" $path) }}{{ fail (printf "%s: at %s a volume would hide the program: take another mountPath" $mounts .mountPath) }}{{ end -}}
+{{- if $.own -}}
+{{- range $readOnly }}{{ if hasPrefix . $path }}{{ fail (printf "%s: %s is within %s, a volume of the chart's own that is only read: nothing can be mounted there. Take another mountPath" $mounts $path (trimSuffix "/" .)) }}{{ end }}{{ end -}}
+{{- if .readOnly }}{{ $readOnly = append $readOnly (printf "%s/" $path) }}{{ end -}}
+{{- end -}}
 {{- $paths = append $paths $path -}}
 {{- end -}}
+{{- include "trireme.devicesFit" . -}}
+{{- include "trireme.probesFit" . -}}
 {{- $resources := ternary (printf "%s%s" .of (ternary "claimResources" "resources" (eq .c.name "claim"))) (printf "%s: %s: resources" .value .c.name) .own -}}
 {{- $limits := (.c.resources).limits | default dict -}}
 {{- $requests := (.c.resources).requests | default dict -}}
@@ -154,6 +192,10 @@ volumes, containers and ports are known by what is there.
 {{- range $what, $size := $all -}}
 {{- $amount := include "trireme.amount" $size | float64 -}}
 {{- if gt $amount 9.2e18 }}{{ fail (printf "%s.%s.%s: %v is more than Kubernetes can count" $resources $which $what $size) }}{{ end -}}
+{{- if hasPrefix "hugepages-" $what -}}
+{{- $page := include "trireme.amount" (trimPrefix "hugepages-" $what) | float64 | int64 -}}
+{{- if or (eq $page 0) (ne (mod (int64 $amount) (max 1 $page)) 0) }}{{ fail (printf "%s.%s.%s: %v is no multiple of its pages" $resources $which $what $size) }}{{ end -}}
+{{- end -}}
 {{- if or (and (eq $what "memory") (lt $amount 6291456.0) (or (eq $which "limits") (gt $amount 0.0))) (and (eq $what "cpu") (eq $which "limits") (lt $amount 0.001)) -}}
 {{- fail (printf "%s.%s.%s: with %v no container starts; memory is in bytes, as 512Mi, and cpu in processors, as 500m. For no limit leave it out" $resources $which $what $size) -}}
 {{- end -}}
@@ -172,6 +214,64 @@ volumes, containers and ports are known by what is there.
 {{- if $is.privileged }}{{ fail (printf "%s: privileged goes with allowPrivilegeEscalation: true alone" $value) }}{{ end -}}
 {{- range (($is.capabilities).add) -}}
 {{- if has . (list "CAP_SYS_ADMIN" "SYS_ADMIN") }}{{ fail (printf "%s: the capability %s goes with allowPrivilegeEscalation: true alone" $value .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A path within a volume: {of, name, path}. */}}
+{{- define "trireme.pathFits" -}}
+{{- if or (hasPrefix "/" .path) (regexMatch `(^|/)[.][.](/|$)` .path) -}}
+{{- fail (printf "%sextraVolumes: %s: the path %s is not within the volume: it does not begin with '/', and has no '..'" .of .name .path) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* {of, volume}. */}}
+{{- define "trireme.volumeFits" -}}
+{{- $of := .of -}}
+{{- $name := .volume.name -}}
+{{- with (.volume.hostPath).path -}}
+{{- if regexMatch `(^|/)[.][.](/|$)` . }}{{ fail (printf "%sextraVolumes: %s: hostPath has '..': write the path that is meant" $of $name) }}{{ end -}}
+{{- end -}}
+{{- $lists := list (.volume.secret).items (.volume.configMap).items (.volume.downwardAPI).items -}}
+{{- $all := list -}}
+{{- range (.volume.projected).sources -}}
+{{- range list (.secret).items (.configMap).items (.downwardAPI).items }}{{ if . }}{{ $all = concat $all . }}{{ end }}{{ end -}}
+{{- range list .serviceAccountToken .clusterTrustBundle }}{{ if . }}{{ $all = append $all . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- range append $lists $all -}}
+{{- $paths := list -}}
+{{- range . -}}
+{{- include "trireme.pathFits" (dict "of" $of "name" $name "path" .path) -}}
+{{- if has (clean .path) $paths }}{{ fail (printf "%sextraVolumes: %s: the path %s comes twice" $of $name .path) }}{{ end -}}
+{{- $paths = append $paths (clean .path) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Devices are of claims for blocks: what has a file system is mounted. As trireme.containerFits. */}}
+{{- define "trireme.devicesFit" -}}
+{{- range .c.volumeDevices -}}
+{{- $name := .name -}}
+{{- $blocks := false -}}
+{{- range $.pod.volumes -}}
+{{- if and (eq .name $name) (or .persistentVolumeClaim (eq ((((.ephemeral).volumeClaimTemplate).spec).volumeMode | default "") "Block")) }}{{ $blocks = true }}{{ end -}}
+{{- end -}}
+{{- if not $blocks }}{{ fail (printf "%s: %s: volumeDevices: %s is no claim with volumeMode: Block: mount it by volumeMounts" $.value $.c.name $name) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the API demands of probes and hooks by where they are. As trireme.containerFits. */}}
+{{- define "trireme.probesFit" -}}
+{{- range $key := list "livenessProbe" "startupProbe" -}}
+{{- with index $.c $key -}}
+{{- if gt (int (.successThreshold | default 1)) 1 }}{{ fail (printf "%s: %s: %s.successThreshold: it can be 1 alone" $.value $.c.name $key) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- if (.c.readinessProbe).terminationGracePeriodSeconds }}{{ fail (printf "%s: %s: readinessProbe.terminationGracePeriodSeconds: no container is ended by this probe, which has no such field" .value .c.name) }}{{ end -}}
+{{- $grace := .pod.terminationGracePeriodSeconds | default 30 | int -}}
+{{- range $key := list "preStop" "postStart" -}}
+{{- with (index ($.c.lifecycle | default dict) $key) -}}
+{{- if gt (int (.sleep).seconds) $grace }}{{ fail (printf "%s: %s: lifecycle.%s.sleep: %d s is longer than the %d s that pods have to end" $.value $.c.name $key (int .sleep.seconds) $grace) }}{{ end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

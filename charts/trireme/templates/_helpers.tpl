@@ -361,7 +361,7 @@ discovery_dns_pattern = {{ include "trireme.fullname" . }}-{}.{{ include "trirem
 {{- /* By names, for which the certificates are. */}}
 discovery_dns_members = _peers._tcp.{{ include "trireme.domain" . }}
 {{- end }}
-innodb_buffer_pool_size = {{ .Values.bufferPool }}
+innodb_buffer_pool_size = {{ ternary .Values.bufferPool (int64 .Values.bufferPool | toString) (kindIs "string" .Values.bufferPool) }}
 shutdown_timeout = {{ .Values.shutdownSeconds }}s
 stop_wait = {{ include "trireme.stopWait" . }}s
 initial_root_password_file = /etc/trireme-root/password

@@ -52,7 +52,7 @@ initContainers: {{- include "trireme.containers" (dict "list" . "pod" $.pod) | n
 {{/* Containers of values' own: what they do not say of their security is as that of the chart's. */}}
 {{- define "trireme.containers" -}}
 {{- range .list }}
-- {{ mergeOverwrite (dict "securityContext" (deepCopy $.pod.securityContext)) . | toYaml | nindent 2 | trim }}
+- {{ mergeOverwrite (dict "securityContext" (deepCopy ($.pod.securityContext | default dict))) (ternary (omit . "securityContext") . (kindIs "invalid" .securityContext)) | toYaml | nindent 2 | trim }}
 {{- end }}
 {{- end -}}
 

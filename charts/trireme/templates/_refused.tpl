@@ -5,6 +5,7 @@ or changed by then. What is of a pod's parts together is in _fits.tpl.
 {{- define "trireme.refuse" -}}
 {{- include "trireme.refuseSettings" . -}}
 {{- include "trireme.refuseServices" . -}}
+{{- include "trireme.refusePolicies" . -}}
 {{- include "trireme.refuseSizes" . -}}
 {{- include "trireme.refuseTimes" . -}}
 {{- include "trireme.refusePods" . -}}
@@ -124,6 +125,91 @@ trace_statement_text: use tracing.statementText
 {{- end -}}
 {{- end -}}
 
+{{/* The bits of an address, as 0 and 1; empty: it is none. */}}
+{{- define "trireme.bits" -}}
+{{- if regexMatch `^[0-9]{1,3}([.][0-9]{1,3}){3}$` . -}}
+{{- $bits := "" -}}
+{{- $wrong := false -}}
+{{- range splitList "." . -}}
+{{- if or (gt (atoi .) 255) (and (hasPrefix "0" .) (ne . "0")) }}{{ $wrong = true }}{{ end -}}
+{{- $bits = printf "%s%08b" $bits (atoi .) -}}
+{{- end -}}
+{{- if not $wrong }}{{ $bits }}{{ end -}}
+{{- else if regexMatch `^([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4})*)?(::)?([0-9a-fA-F]{1,4}(:[0-9a-fA-F]{1,4})*)?$` . -}}
+{{- $of := dict "0" "0000" "1" "0001" "2" "0010" "3" "0011" "4" "0100" "5" "0101" "6" "0110" "7" "0111" "8" "1000" "9" "1001" "a" "1010" "b" "1011" "c" "1100" "d" "1101" "e" "1110" "f" "1111" -}}
+{{- $halves := splitList "::" . -}}
+{{- $parts := list -}}
+{{- range $halves }}{{ $parts = append $parts (without (splitList ":" .) "") }}{{ end -}}
+{{- $left := index $parts 0 -}}
+{{- $right := list -}}
+{{- if gt (len $halves) 1 }}{{ $right = index $parts 1 }}{{ end -}}
+{{- $missing := sub 8 (add (len $left) (len $right)) | int -}}
+{{- if ternary (ge $missing 1) (eq $missing 0) (gt (len $halves) 1) -}}
+{{- $zeros := list }}{{ range until $missing }}{{ $zeros = append $zeros "0" }}{{ end -}}
+{{- range concat $left $zeros $right }}{{ range regexFindAll "." (printf "000%s" (lower .) | trunc -4) -1 }}{{ get $of . }}{{ end }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The bits that addresses of a range begin with; fails if it is none: {of, range}. */}}
+{{- define "trireme.rangeBits" -}}
+{{- $parts := splitList "/" .range -}}
+{{- $bits := include "trireme.bits" (first $parts) -}}
+{{- if or (ne (len $parts) 2) (not $bits) (not (regexMatch "^(0|[1-9][0-9]{0,2})$" (last $parts))) -}}
+{{- fail (printf "%s: %s is no range of addresses, which is as 10.0.0.0/8 or fd00::/8" .of .range) -}}
+{{- end -}}
+{{- $length := last $parts | atoi -}}
+{{- if gt $length (len $bits) }}{{ fail (printf "%s: %s: addresses have no more than %d bits" .of .range (len $bits)) }}{{ end -}}
+{{- if contains "1" (substr $length (len $bits) $bits) -}}
+{{- fail (printf "%s: %s is an address in a range: a range has nothing behind its first %d bits, as 10.0.0.0/8, and a single address is a range by /%d" .of .range $length (len $bits)) -}}
+{{- end -}}
+{{- ternary "4" "6" (eq (len $bits) 32) }}{{ substr 0 $length $bits -}}
+{{- end -}}
+
+{{/* Who is named by networkPolicy: {of, peers}. */}}
+{{- define "trireme.refusePeers" -}}
+{{- $of := .of -}}
+{{- range .peers -}}
+{{- with .ipBlock -}}
+{{- $cidr := .cidr -}}
+{{- $all := include "trireme.rangeBits" (dict "of" $of "range" $cidr) -}}
+{{- range .except -}}
+{{- $part := include "trireme.rangeBits" (dict "of" $of "range" .) -}}
+{{- if or (not (hasPrefix $all $part)) (eq $all $part) }}{{ fail (printf "%s: except: %s is no part of %s, of which it is to be taken" $of . $cidr) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the API would not take of NetworkPolicies, which Helm applies when it has changed pods already. */}}
+{{- define "trireme.refusePolicies" -}}
+{{- with .Values.networkPolicy -}}
+{{- include "trireme.refusePeers" (dict "of" "networkPolicy.clients" "peers" .clients) -}}
+{{- include "trireme.refusePeers" (dict "of" "networkPolicy.monitoring" "peers" .monitoring) -}}
+{{- with .egress -}}
+{{- range $key := list "dns" "apiServer" "etcd" "tracing" -}}
+{{- include "trireme.refusePeers" (dict "of" (printf "networkPolicy.egress.%s" $key) "peers" (index $.Values.networkPolicy.egress $key)) -}}
+{{- end -}}
+{{- range .extra -}}
+{{- include "trireme.refusePeers" (dict "of" "networkPolicy.egress.extra" "peers" .to) -}}
+{{- range .ports -}}
+{{- if not (kindIs "invalid" .endPort) -}}
+{{- if or (kindIs "invalid" .port) (kindIs "string" .port) -}}
+{{- fail (printf "networkPolicy.egress.extra: endPort %d goes with a port that is a number, from which it is counted" (int .endPort)) -}}
+{{- else if lt (int .endPort) (int .port) -}}
+{{- fail (printf "networkPolicy.egress.extra: endPort %d is before port %d" (int .endPort) (int .port)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- range list (list "service.loadBalancerSourceRanges" .Values.service.loadBalancerSourceRanges) (list "readService.loadBalancerSourceRanges" .Values.readService.loadBalancerSourceRanges) -}}
+{{- $of := index . 0 -}}
+{{- range index . 1 }}{{ $_ := include "trireme.rangeBits" (dict "of" $of "range" .) }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
 {{/* A quantity of Kubernetes as a number. */}}
 {{- define "trireme.amount" -}}
 {{- $text := toString . -}}
@@ -179,6 +265,62 @@ that it does not start.
 {{- printf "%.3f" $sum -}}
 {{- end -}}
 
+{{/* backup.schedule, whose parts are to be parted by one blank each. */}}
+{{- define "trireme.schedule" -}}
+{{- regexReplaceAll `\s+` (trim .schedule) " " -}}
+{{- end -}}
+
+{{- define "trireme.refuseSchedule" -}}
+{{- $how := "it is minute, hour, day of the month, month and day of the week, as '0 2 * * *', or @hourly, @daily, @weekly, @monthly, @yearly or @every 6h" -}}
+{{- if regexMatch "^(CRON_)?TZ=" . -}}
+{{- fail (printf "backup.schedule: %s: Kubernetes takes no time zone there: write it as backup.timeZone" .) -}}
+{{- else if hasPrefix "@every " . -}}
+{{- $every := trimPrefix "@every " . -}}
+{{- if not (regexMatch "^([0-9]{1,6}h)?([0-9]{1,6}m)?([0-9]{1,6}s)?$" $every) -}}
+{{- fail (printf "backup.schedule: %s: @every is followed by a length of time, as 6h or 1h30m" .) -}}
+{{- else if lt (include "trireme.seconds" $every | float64) 60.0 -}}
+{{- fail (printf "backup.schedule: %s is less than a minute" .) -}}
+{{- end -}}
+{{- else if hasPrefix "@" . -}}
+{{- if not (has . (list "@yearly" "@annually" "@monthly" "@weekly" "@daily" "@midnight" "@hourly")) }}{{ fail (printf "backup.schedule: there is no %s: %s" . $how) }}{{ end -}}
+{{- else -}}
+{{- $fields := splitList " " . -}}
+{{- if ne (len $fields) 5 }}{{ fail (printf "backup.schedule: %q has %d parts, and 5 are needed: %s" . (len (without $fields "")) $how) }}{{ end -}}
+{{- $parts := list "minute" "hour" "day of the month" "month" "day of the week" -}}
+{{- $least := list 0 0 1 1 0 -}}
+{{- $most := list 59 23 31 12 6 -}}
+{{- $months := dict "jan" 1 "feb" 2 "mar" 3 "apr" 4 "may" 5 "jun" 6 "jul" 7 "aug" 8 "sep" 9 "oct" 10 "nov" 11 "dec" 12 -}}
+{{- $days := dict "sun" 0 "mon" 1 "tue" 2 "wed" 3 "thu" 4 "fri" 5 "sat" 6 -}}
+{{- $names := list dict dict dict $months $days -}}
+{{- range $i, $field := $fields -}}
+{{- $part := index $parts $i -}}
+{{- range $item := splitList "," $field -}}
+{{- $ends := splitList "-" (regexReplaceAll "/[1-9][0-9]{0,3}$" $item "" | lower) -}}
+{{- if not (has (join "-" $ends) (list "*" "?")) -}}
+{{- $values := list -}}
+{{- range $ends -}}
+{{- if hasKey (index $names $i) . -}}
+{{- $values = append $values (get (index $names $i) .) -}}
+{{- else if not (regexMatch "^[0-9]{1,2}$" .) -}}
+{{- fail (printf "backup.schedule: %q is no %s: %s" $item $part $how) -}}
+{{- else if and (eq $i 4) (eq (atoi .) 7) -}}
+{{- fail "backup.schedule: there is no day 7 of the week here: Sunday is 0" -}}
+{{- else if or (lt (atoi .) (index $least $i)) (gt (atoi .) (index $most $i)) -}}
+{{- fail (printf "backup.schedule: %s is no %s, which is %d to %d" . $part (index $least $i) (index $most $i)) -}}
+{{- else -}}
+{{- $values = append $values (atoi .) -}}
+{{- end -}}
+{{- end -}}
+{{- if gt (len $values) 2 }}{{ fail (printf "backup.schedule: %q is no %s: %s" $item $part $how) }}{{ end -}}
+{{- if gt (int (first $values)) (int (last $values)) -}}
+{{- fail (printf "backup.schedule: %s of the %s ends before it begins: write two of them, parted by a comma" $item $part) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "trireme.refuseTimes" -}}
 {{- with .Values.backup -}}
 {{- if .enabled -}}
@@ -187,22 +329,7 @@ that it does not start.
 {{- fail (printf "backup.timeZone: there is no time zone %q: names are those of the IANA database, as Europe/Berlin or UTC, in this spelling; empty is that of the cluster's control plane" .) -}}
 {{- end -}}
 {{- end -}}
-{{- if not (hasPrefix "@" .schedule) -}}
-{{- $parts := list "minute" "hour" "day of the month" "month" "day of the week" -}}
-{{- $names := dict "jan" 1 "feb" 2 "mar" 3 "apr" 4 "may" 5 "jun" 6 "jul" 7 "aug" 8 "sep" 9 "oct" 10 "nov" 11 "dec" 12 "sun" 0 "mon" 1 "tue" 2 "wed" 3 "thu" 4 "fri" 5 "sat" 6 -}}
-{{- range $i, $field := regexSplit " +" .schedule -1 -}}
-{{- range splitList "," $field -}}
-{{- $ends := splitList "-" (regexReplaceAll "/.*" . "" | lower) -}}
-{{- if eq (len $ends) 2 -}}
-{{- $from := index $ends 0 -}}
-{{- $to := index $ends 1 -}}
-{{- if gt (ternary (get $names $from) (atoi $from) (hasKey $names $from) | int) (ternary (get $names $to) (atoi $to) (hasKey $names $to) | int) -}}
-{{- fail (printf "backup.schedule: %s of the %s ends before it begins: write two of them, parted by a comma" . (index $parts $i)) -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
-{{- end -}}
+{{- include "trireme.refuseSchedule" (include "trireme.schedule" .) -}}
 {{- end -}}
 {{- end -}}
 {{- with (.Values.upgrade).check -}}
